@@ -5,6 +5,8 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <cstdint>
+#include <ctime>
 #include <string_view>
 
 #include "lib/base/error.h"
@@ -16,8 +18,18 @@ constexpr std::array kStopSignals = {SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
 // A signal handler has no argument to keep its findings in.
 std::atomic<int> caught{0};
-std::atomic<bool> insisted{false};  // SIGINT or SIGTERM has come
-static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+std::atomic<bool> insisting{false};  // may_insist
+std::atomic<int> wish{0};            // the first SIGINT or SIGTERM
+std::atomic<int64_t> wished_at{0};   // ns of CLOCK_MONOTONIC; 0: not yet
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
+
+constexpr int64_t kSameWish = 1'000'000'000;  // ns
+
+int64_t now() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
 
 [[noreturn]] void end_at_once() {
   constexpr std::string_view kText =
@@ -27,9 +39,15 @@ static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_alw
 }
 
 void keep(int signal) {
-  const bool insists = signal == SIGINT || signal == SIGTERM;
-  if (insists && insisted.exchange(true)) end_at_once();
   int none = 0;
+  if (signal == SIGINT || signal == SIGTERM) {
+    int first = 0;
+    const int64_t at = wished_at;
+    if (wish.compare_exchange_strong(first, signal))
+      wished_at = now();
+    else if (insisting && (signal != first || (at > 0 && now() - at > kSameWish)))
+      end_at_once();
+  }
   caught.compare_exchange_strong(none, signal);
 }
 
@@ -40,7 +58,8 @@ bool is_ignored(int signal) {
 
 }  // namespace
 
-void catch_stop_signals() {
+void catch_stop_signals(bool may_insist) {
+  insisting = may_insist;
   std::signal(SIGPIPE, SIG_IGN);
   for (const int signal : kStopSignals) {
     if (signal == SIGHUP && is_ignored(signal)) continue;

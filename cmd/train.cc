@@ -109,7 +109,7 @@ int run(TrainOptions& options) {
   if (backend.device->space() == MemorySpace::kCuda) placed.gpu = backend.device.get();
   run_rank(options.launch, environment, placed, backend.host(), [&](Communicator& communicator) {
     // Before all ranks have come, there is nothing to save.
-    if (!options.times.by_class) catch_stop_signals();
+    if (!options.times.by_class) catch_stop_signals(identity.launcher != LauncherKind::kGxp);
     check_free_memory(run, planned, environment, *backend.device, communicator);
     if (options.times.by_class)
       times = measure_classes(run, communicator, backend);

@@ -17,7 +17,7 @@ Report make_report(const RunSummary& summary, int world_size) {
       {{"steps"}, summary.steps},
       {{"parameters"}, int64_t(summary.parameters)},
       {{"world_size"}, int64_t{world_size}},
-      {{"loss", "last loss"}, summary.loss},
+      {{"loss", "last loss"}, optional(summary.loss)},
       {{"valid_loss_start", "validation loss, start"}, optional(summary.valid_start)},
       {{"valid_loss", "validation loss, end"}, optional(summary.valid_end)},
       {{"tokens_per_s", "tokens/s (median step)"}, summary.tokens_per_s},

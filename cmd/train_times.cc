@@ -80,16 +80,17 @@ std::optional<double> inverse(const std::optional<double>& seconds) {
 
 void add_facts(Report& report, const ClassMeasurement& measured,
                const std::optional<Prediction>& beside, int world_size) {
-  report.facts = {{{"measured_on", "measured on"}, measured.device},
-                  {{"milliseconds", "ms of the step with marks, without CUDA graphs"},
-                   1e3 * measured.step_seconds},
-                  {{"plain_milliseconds", "ms of a plain step"}, 1e3 * measured.plain_seconds},
-                  {{"cuda_graphs", "CUDA graphs in plain steps"},
-                   measured.graphs.empty() ? Cell() : Cell(measured.graphs)},
-                  {{"tokens_per_second", "tokens per second of all ranks, plain steps"},
-                   double(measured.tokens) / measured.plain_seconds},
-                  {{"mfu", "mfu, plain steps"}, measured.mfu},
-                  {{"mfu_of", "mfu is a share of"}, measured.mfu_of}};
+  report.facts = {
+      {{"measured_on", "measured on"}, measured.device},
+      {{"milliseconds", "ms of the step with marks, without CUDA graphs"},
+       1e3 * measured.step_seconds},
+      {{"plain_milliseconds", "ms of a plain step"}, 1e3 * measured.plain_seconds},
+      {{"cuda_graphs", "CUDA graphs in plain steps"},
+       measured.graphs.empty() ? Cell() : Cell(measured.graphs)},
+      {{"tokens_per_second", "tokens per second of all ranks, plain steps"},
+       double(measured.tokens) / measured.plain_seconds},
+      {{"mfu", "mfu, plain steps"}, measured.mfu ? Cell(*measured.mfu) : Cell()},
+      {{"mfu_of", "mfu is a share of"}, measured.mfu_of.empty() ? Cell() : Cell(measured.mfu_of)}};
   if (world_size > 1)
     report.facts.push_back(
         {{"collectives_milliseconds", "ms of collectives, some at the same time as kernels"},

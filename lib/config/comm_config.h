@@ -40,6 +40,7 @@ struct CommConfig {
   int verbs_pkey_index = 0;
   int verbs_traffic_class = 0;
   std::string flight_recorder;
+  double silence_s = 0;   // of a host, over TCP; 0: timeout_s
   double timeout_s = 60;  // a collective that waits longer fails and names who is late
 
   using S = CommConfig;
@@ -145,8 +146,15 @@ struct CommConfig {
           "Directory of the files rank-N.flight, in which each rank's last operations can be read "
           "also after it was killed; best in memory, as in /dev/shm; \"\": they are kept in the "
           "processes only. May differ between hosts.");
+    field(
+        "silence_s", &S::silence_s,
+        "tcp: seconds in which a host answers nothing, not even repeated packets, after which its "
+        "connections count as lost. 0: comm.timeout_s, so that a link that is down for less ends "
+        "nothing.",
+        between(0, 1e6));
     field("timeout_s", &S::timeout_s,
-          "Seconds after which a collective fails and names the rank that is late.",
+          "Seconds after which a collective fails and names the rank that is late. Time in which a "
+          "process was stopped or its machine paused does not count for it.",
           between(0.001, 1e6));
   }
 };

@@ -70,9 +70,10 @@ struct LrScheduleConfig {
     field.section("lr_schedule", "The learning rate over the steps.");
     field("name", &S::name, lr_schedules_in_words(), one_of(lr_schedule_names()));
     field("warmup_steps", &S::warmup_steps, "Steps of linear warm-up from 0.", at_least(0));
-    field("total_steps", &S::total_steps, "Steps until min_lr is reached; 0: train.steps.",
+    field("total_steps", &S::total_steps,
+          "Steps in which the rate is above min_lr, as PyTorch counts them; 0: train.steps.",
           at_least(0));
-    field("min_lr", &S::min_lr, "Learning rate at total_steps and after.", at_least(0));
+    field("min_lr", &S::min_lr, "Learning rate after total_steps.", at_least(0));
     field("decay_fraction", &S::decay_fraction,
           "wsd only: the share of total_steps in which the rate falls.", between(0, 1));
   }

@@ -177,8 +177,8 @@ struct TrainConfig {
     field("valid_batches", &S::valid_batches, "Micro-batches per rank in one validation.",
           positive);
     field("run_dir", &S::run_dir,
-          "Directory of the resolved settings and metrics.jsonl; \"\": the one that holds "
-          "checkpoint.dir, or none without it.");
+          "Directory of the resolved settings and metrics.jsonl, of one run; \"\": checkpoint.dir, "
+          "or none without it.");
   }
 };
 

@@ -74,7 +74,7 @@ void BatchLoader::next(const Tensor& tokens, const Tensor& targets, Deadline dea
   GXP_ASSERT(tokens.memory.bytes == bytes && targets.memory.bytes == bytes);
   std::unique_lock lock(mutex_);
   const auto ready = [this] { return taken_ < written_ || error_; };
-  if (!changed_.wait_until(lock, deadline.when(), ready))
+  if (!deadline.wait(changed_, lock, ready))
     fail(ErrorKind::kIo, "wait for the next micro-batch: no data after {:g} s", deadline.seconds());
   if (taken_ == written_) std::rethrow_exception(error_);
   const Slot& slot = slots_[taken_ % slots_.size()];

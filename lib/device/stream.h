@@ -19,8 +19,10 @@
 
 namespace gxp {
 
-// Bounds arithmetic, whose duration is unknown; waits for peers have shorter deadlines.
-inline constexpr std::chrono::hours kComputeTimeout{24};
+// Bounds arithmetic, whose duration is unknown: on the host the longest time of one operation, as a
+// wait begins again where a work has ended meanwhile. Waits for peers have deadlines of their own
+// (comm.timeout_s).
+inline constexpr std::chrono::hours kComputeTimeout{1};
 
 // A range that a piece of work reads or writes. Only the simulated device looks at it.
 struct Access {
@@ -75,7 +77,8 @@ class Stream {
   // Work submitted from now on starts only after the point that `event` means at this call.
   // An event that was never recorded is passed.
   virtual void wait(Event& event) = 0;
-  // Returns when all work is done; throws kDevice at the deadline, or the first error of a Work.
+  // Returns when all work is done; throws kDevice at the deadline (on the host only if no work has
+  // ended meanwhile, else the wait begins again), or the first error of a Work.
   virtual void synchronize(Deadline deadline) = 0;
   // Returns when nothing runs any more, whatever has failed, or at the deadline: then with words
   // for what still runs. Errors are forgotten.

@@ -45,17 +45,18 @@ class QueueProgress {
     return done_.load(std::memory_order_acquire) >= point;
   }
 
-  // Has no deadline of its own: it ends when the works before the point do.
-  void wait(uint64_t point) {
-    if (spin_until([&] { return passed(point); })) return;
+  // False if it is not passed at the deadline, unless the queue has advanced meanwhile: each time,
+  // the wait begins again.
+  [[nodiscard]] bool wait(uint64_t point, Deadline deadline) {
+    const auto is_passed = [&] { return passed(point); };
+    if (spin_until(is_passed)) return true;
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return passed(point); });
-  }
-
-  [[nodiscard]] bool wait_until(uint64_t point, Deadline deadline) {
-    if (spin_until([&] { return passed(point); })) return true;
-    std::unique_lock lock(mutex_);
-    return changed_.wait_until(lock, deadline.when(), [&] { return passed(point); });
+    for (;;) {
+      const uint64_t before = done_;
+      if (deadline.wait(changed_, lock, is_passed)) return true;
+      if (done_ == before) return false;
+      deadline = Deadline::after(deadline.duration());
+    }
   }
 
  private:
@@ -107,7 +108,7 @@ struct WorkQueue::Impl {
   void serve(const std::stop_token& stop) {
     for (uint64_t taken = 0; wait_for_entry(taken, stop); ++taken) {
       const QueueEntry entry = take();
-      if (entry.point.progress != nullptr) entry.point.progress->wait(entry.point.count);
+      if (entry.point.progress != nullptr) attempt([&] { await(entry.point); });
       if (entry.act) attempt(entry.act);
       if (entry.work != nullptr && !stop.stop_requested()) run(*entry.work);
       progress->advance();
@@ -120,6 +121,13 @@ struct WorkQueue::Impl {
     if (spin_until(has_arrived)) return true;
     std::unique_lock lock(mutex);
     return arrived.wait(lock, stop, has_arrived);
+  }
+
+  void await(const QueuePoint& point) const {
+    if (point.progress->wait(point.count, Deadline::after(kComputeTimeout))) return;
+    fail(ErrorKind::kDevice,
+         "stream '{}': another stream that it waits for has done nothing for {} h", name,
+         kComputeTimeout.count());
   }
 
   QueueEntry take() {
@@ -180,7 +188,7 @@ QueuePoint WorkQueue::point() const {
 }
 
 void WorkQueue::drain(Deadline deadline) {
-  if (impl_->progress->wait_until(impl_->queued.load(std::memory_order_relaxed), deadline)) return;
+  if (impl_->progress->wait(impl_->queued.load(std::memory_order_relaxed), deadline)) return;
   fail(ErrorKind::kDevice, "synchronise stream '{}': {} is not done after {:g} s", impl_->name,
        impl_->describe_running(), deadline.seconds());
 }

@@ -26,7 +26,8 @@ struct QueuePoint {
 
 // The thread is named after the queue (the first 15 letters) and logs for the caller's rank.
 //   Threads    one pushes, waits and drains.
-//   Errors     the first exception of a Work or an act is kept; works that follow are skipped,
+//   Errors     the first exception of a Work or an act is kept, or kDevice of a wait for a point of
+//              a queue that finishes nothing for kComputeTimeout; works that follow are skipped,
 //              acts are not.
 //   Destroying it skips the works that have not started, lets the rest end, and passes its points.
 //   Cost       a mutex per call, and an allocation for every seven entries or so.
@@ -46,7 +47,8 @@ class WorkQueue {
   void wait(const QueuePoint& point);
   // The end of all that was pushed so far.
   [[nodiscard]] QueuePoint point() const;
-  // Returns when all is done; throws kDevice at the deadline.
+  // Returns when all is done; throws kDevice if it is not at the deadline and no entry has ended
+  // meanwhile. If one has, the wait begins again.
   void drain(Deadline deadline);
   // Throws the first error, once; after drain().
   void rethrow();

@@ -1,5 +1,7 @@
 #include "lib/job/join.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <fstream>
@@ -7,6 +9,8 @@
 #include <memory>
 
 #include "lib/base/log.h"
+#include "lib/base/log_queue.h"
+#include "lib/base/running_time.h"
 #include "lib/collective/engine/engines.h"
 #include "lib/collective/engine/job_plan.h"
 #include "lib/collective/flight/diagnosis.h"
@@ -35,11 +39,18 @@ std::vector<std::string> own_argv() {
   return arguments;
 }
 
+// Of a host that is unreachable: as long as a collective waits, unless the setting says otherwise.
+Deadline::Duration silence_limit(const CommConfig& comm) {
+  const double seconds = comm.silence_s > 0 ? comm.silence_s : comm.timeout_s;
+  return std::chrono::duration_cast<Deadline::Duration>(Seconds(seconds));
+}
+
 TcpOptions tcp_options(const CommConfig& comm) {
   TcpOptions tcp;
   tcp.connections = comm.streams;
   tcp.interface = comm.interface;
   tcp.protect = parse_protection(comm.protect);
+  tcp.silence = silence_limit(comm);
   if (comm.socket_buffer_bytes > 0) tcp.buffer_bytes = comm.socket_buffer_bytes;
   return tcp;
 }
@@ -110,6 +121,8 @@ void run_alone(const Environment& environment, const JobSettings& settings, Devi
 void run_joined_rank(const LaunchRequest& request, const Environment& environment,
                      const JobSettings& settings, Device& device,
                      const std::function<void(Communicator&)>& work) {
+  const RunningTimeWatch time;
+  const LogQueue log(STDERR_FILENO);
   const EngineRow& engine = choose_engine(settings.comm);
   const RankIdentity identity = identity_from(environment);
   if (identity.world_size > 1) set_log_rank(identity.rank);
@@ -204,11 +217,13 @@ void run_rank_on_transports(const std::vector<std::string>& transports,
                             const LaunchRequest& request, const Environment& environment,
                             const JobSettings& settings, Device& device,
                             const std::function<void(Communicator&)>& work) {
+  const RunningTimeWatch time;  // first: while ranks meet, pauses do not count either
+  const LogQueue log(STDERR_FILENO);
   const RankIdentity identity = identity_from(environment);
   set_log_rank(identity.rank);
   const Deadline joined = after_seconds(request.join_timeout_s);
   FlightRecorder recorder(identity.rank, identity.world_size, settings.comm.flight_recorder);
-  Rendezvous job = join_job(identity, environment, joined);
+  Rendezvous job = join_job(identity, environment, joined, silence_limit(settings.comm));
   if (identity.rank == 0)
     log_info("{} ranks, identity from: {}", identity.world_size, to_string(identity.launcher));
   const TransportContext context{.rank = identity.rank,

@@ -11,18 +11,18 @@
 namespace gxp {
 namespace {
 
-// A step t = `step` after the warm-up. In the formulas w = warmup, T = total, and x is the share of
-// the steps after w that is over: (t - w) / (T - w), at most 1.
+// A step t = `step` after the warm-up. In the formulas w = max(warmup, 1), T = total, and x is the
+// share of the steps from w to T that is over before step t: (t - w) / (T - w + 1), at most 1.
 struct Point {
   double peak, floor;  // learning rates
   double step, warmup, total;
   double decay_fraction;
 };
 
-// The share of [begin, total) that is over, at most 1.
+// The share of the steps from `begin` to `total` that is over before p.step, at most 1.
 double share_over(const Point& p, double begin) {
-  if (p.step >= p.total) return 1.0;
-  return std::max(0.0, (p.step - begin) / (p.total - begin));
+  if (p.step > p.total) return 1.0;
+  return std::max(0.0, (p.step - begin) / (p.total - begin + 1.0));
 }
 
 double fall(const Point& p, double share) { return p.floor + (p.peak - p.floor) * share; }
@@ -38,12 +38,12 @@ double cosine(const Point& p) {
   return fall(p, 0.5 * (1.0 + std::cos(std::numbers::pi * share_over(p, p.warmup))));
 }
 
-// Warm-up, stable, decay: peak, then linear with w replaced by T - decay_fraction T, if that is
+// Warm-up, stable, decay: peak, then linear with w replaced by T - decay_fraction T + 1, if that is
 // later: Hu et al., arXiv:2404.06395.
 double wsd(const Point& p) {
-  const double begin = std::max(p.warmup, p.total - p.decay_fraction * p.total);
+  const double begin = std::max(p.warmup, p.total - p.decay_fraction * p.total + 1.0);
   // floor + (peak - floor) is not always peak in floating point.
-  return p.step <= begin && p.step < p.total ? p.peak : fall(p, 1.0 - share_over(p, begin));
+  return p.step <= begin && p.step <= p.total ? p.peak : fall(p, 1.0 - share_over(p, begin));
 }
 
 struct ScheduleRow {
@@ -65,8 +65,9 @@ double learning_rate(const LrScheduleConfig& schedule, double peak, int64_t step
       find_row(kSchedules, schedule.name, "lr_schedule.name", ErrorKind::kConfig);
   if (step <= schedule.warmup_steps) return peak * double(step) / schedule.warmup_steps;
   const int64_t total = schedule.total_steps == 0 ? train_steps : schedule.total_steps;
-  return row.rate({peak, schedule.min_lr, double(step), double(schedule.warmup_steps),
-                   double(total), schedule.decay_fraction});
+  return row.rate({peak, schedule.min_lr, double(step),
+                   std::max(1.0, double(schedule.warmup_steps)), double(total),
+                   schedule.decay_fraction});
 }
 
 }  // namespace gxp

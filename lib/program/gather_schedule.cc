@@ -1,6 +1,9 @@
 #include "lib/program/gather_schedule.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace gxp {
 namespace {
@@ -17,7 +20,15 @@ class Schedule {
         layout_(layout),
         reshard_(reshard),
         limits_(limits),
-        is_live_(layout.wraps.size()) {}
+        next_use_(uses.size()),
+        is_live_(layout.wraps.size()),
+        seen_(layout.wraps.size()) {
+    std::vector<size_t> later(layout.wraps.size(), kNever);
+    for (size_t at = uses.size(); at-- > 0;) {
+      for (const int wrap : uses[at].wraps) next_use_[at].push_back(later[size_t(wrap)]);
+      for (const int wrap : uses[at].wraps) later[size_t(wrap)] = at;
+    }
+  }
 
   std::vector<GatherPoint> make() && {
     std::vector<GatherPoint> points(uses_.size());
@@ -28,8 +39,11 @@ class Schedule {
       const bool behind = limits_.backward_prefetch == BackwardPrefetch::kPost;
       if (prefetches(uses_[at]))
         gather_ahead(at, uses_[at].backward && behind ? point.behind : point.before);
-      for (const int wrap : uses_[at].wraps)
-        if (!stays(wrap, at)) free(wrap, point.freed);
+      for (size_t i = 0; i < uses_[at].wraps.size(); ++i) {
+        const size_t next = next_use_[at][i];
+        const int wrap = uses_[at].wraps[i];
+        if (next == kNever || !stays_until(wrap, at, next)) free(wrap, point.freed);
+      }
     }
     return points;
   }
@@ -75,40 +89,46 @@ class Schedule {
     }
   }
 
-  // Whether a wrap that operation `at` reads is kept after it.
-  [[nodiscard]] bool stays(int wrap, size_t at) const {
-    uint64_t between = 0;
-    std::vector<int> seen = {wrap};
-    for (size_t next = at + 1; next < uses_.size(); ++next) {
-      if (contains(uses_[next].wraps, wrap)) return stays_until(wrap, at, next, between);
-      for (const int other : uses_[next].wraps) {
-        if (contains(seen, other)) continue;
-        seen.push_back(other);
-        between += count(other);
+  // Whether a wrap that operation `at` reads is kept after it, where it is read again by operation
+  // `next`.
+  bool stays_until(int wrap, size_t at, size_t next) {
+    const ParameterUse& now = uses_[at];
+    const ParameterUse& then = uses_[next];
+    if (count(wrap) <= limits_.persist_below) return true;
+    if (now.micro != then.micro && limits_.hold_over_micros) return true;
+    if (now.micro == then.micro && !now.backward && !reshard_) return true;
+    const bool turns = then.backward && !uses_[next - 1].backward;
+    if (turns || !reads_more_than(0, wrap, at, next)) return true;
+    const bool fits = limits_.max_live == 0 || live_ <= limits_.max_live;
+    return limits_.reuse_within > 0 && fits &&
+           !reads_more_than(limits_.reuse_within, wrap, at, next);
+  }
+
+  // Whether operations between the two read more than `most` other parameters.
+  bool reads_more_than(uint64_t most, int wrap, size_t at, size_t next) {
+    ++round_;
+    seen_[size_t(wrap)] = round_;
+    uint64_t sum = 0;
+    for (size_t between = at + 1; between < next; ++between) {
+      for (const int other : uses_[between].wraps) {
+        if (std::exchange(seen_[size_t(other)], round_) != round_) sum += count(other);
       }
+      if (sum > most) return true;
     }
     return false;
   }
 
-  // Where it is read again by operation `next`, and `between` other parameters before that.
-  [[nodiscard]] bool stays_until(int wrap, size_t at, size_t next, uint64_t between) const {
-    const ParameterUse& now = uses_[at];
-    const ParameterUse& then = uses_[next];
-    if (between == 0 || count(wrap) <= limits_.persist_below) return true;
-    if (now.micro != then.micro && limits_.hold_over_micros) return true;
-    if (now.micro == then.micro && !now.backward && !reshard_) return true;
-    const bool turns = then.backward && !uses_[next - 1].backward;
-    if (turns) return true;
-    const bool fits = limits_.max_live == 0 || live_ <= limits_.max_live;
-    return between <= limits_.reuse_within && limits_.reuse_within > 0 && fits;
-  }
+  static constexpr size_t kNever = SIZE_MAX;
 
   const std::vector<ParameterUse>& uses_;
   const ParameterLayout& layout_;
   const bool reshard_;
   const GatherLimits& limits_;
-  std::vector<bool> is_live_;  // by wrap
-  uint64_t live_ = 0;          // parameters
+  std::vector<std::vector<size_t>> next_use_;  // of each wrap of each use; kNever: there is none
+  std::vector<bool> is_live_;                  // by wrap
+  std::vector<uint64_t> seen_;                 // by wrap: the last round_ that has met it
+  uint64_t round_ = 0;
+  uint64_t live_ = 0;  // parameters
 };
 
 }  // namespace

@@ -6,9 +6,11 @@
 #include <array>
 #include <numeric>
 #include <string_view>
+#include <vector>
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/program/placement.h"
 
 namespace gxp {
 namespace {
@@ -16,10 +18,6 @@ namespace {
 constexpr size_t kArenaAlignment = 64;  // of its size, in bytes
 
 bool overlap(const Range& a, const Range& b) { return a.begin < b.end() && b.begin < a.end(); }
-
-bool live_together(const BufferSpec& a, const BufferSpec& b) {
-  return a.first <= b.last && b.first <= a.last;
-}
 
 // The memory of a use: which allocation (the arena is -1), and which bytes of it.
 struct Place {
@@ -45,18 +43,6 @@ bool conflict(const StepProgram& program, const Op& a, const Op& b) {
   return false;
 }
 
-// The lowest offset at which `bytes` bytes are free of all `taken` ranges.
-size_t lowest_gap(std::vector<Range> taken, size_t bytes, size_t alignment) {
-  std::sort(taken.begin(), taken.end(),
-            [](const Range& a, const Range& b) { return a.begin < b.begin; });
-  size_t offset = 0;
-  for (const Range& range : taken) {
-    if (offset + bytes <= range.begin) break;
-    offset = std::max(offset, round_up(range.end(), alignment));
-  }
-  return offset;
-}
-
 void find_lives(StepProgram& program) {
   for (size_t id = 0; id < program.ops.size(); ++id) {
     for (const BufferUse& use : program.ops[id].uses) {
@@ -67,27 +53,56 @@ void find_lives(StepProgram& program) {
   }
 }
 
-std::array<uint64_t, kMemoryKindCount> live_bytes(const StepProgram& program, OpId id) {
-  std::array<uint64_t, kMemoryKindCount> live{};
-  for (const BufferSpec& buffer : program.buffers) {
-    const bool lives = !buffer.persistent && buffer.first <= id && id <= buffer.last;
-    if (lives) live[size_t(buffer.kind)] += buffer.bytes;
-  }
-  return live;
-}
-
 uint64_t total(const std::array<uint64_t, kMemoryKindCount>& use) {
   return std::accumulate(use.begin(), use.end(), uint64_t{0});
 }
 
+// By the operation at which the most lives.
 void attribute_arena(StepProgram& program) {
+  using Bytes = std::array<uint64_t, kMemoryKindCount>;
+  std::vector<Bytes> born(program.ops.size() + 1), gone(program.ops.size() + 1);
+  for (const BufferSpec& buffer : program.buffers) {
+    if (buffer.persistent || buffer.first < 0) continue;
+    born[size_t(buffer.first)][size_t(buffer.kind)] += buffer.bytes;
+    gone[size_t(buffer.last) + 1][size_t(buffer.kind)] += buffer.bytes;
+  }
+  Bytes live{};
   for (size_t id = 0; id < program.ops.size(); ++id) {
-    const auto live = live_bytes(program, OpId(id));
+    for (size_t kind = 0; kind < kMemoryKindCount; ++kind)
+      live[kind] += born[id][kind] - gone[id][kind];
     if (total(live) > total(program.arena_by_kind)) program.arena_by_kind = live;
   }
   const uint64_t gaps = program.arena_bytes - total(program.arena_by_kind);
   program.arena_by_kind[size_t(MemoryKind::kWorkspace)] += gaps;
 }
+
+// The operations of the other lanes, the newest first, down to those that are known to be done.
+class Candidates {
+ public:
+  Candidates(const std::array<std::vector<OpId>, kLaneCount>& earlier, size_t own_lane)
+      : earlier_(earlier) {
+    for (size_t lane = 0; lane < kLaneCount; ++lane)
+      left_[lane] = lane == own_lane ? 0 : earlier[lane].size();
+  }
+
+  // -1: there is none.
+  OpId next(const std::array<OpId, kLaneCount>& reached) {
+    size_t from = kLaneCount;
+    OpId newest = -1;
+    for (size_t lane = 0; lane < kLaneCount; ++lane) {
+      const OpId last = left_[lane] == 0 ? -1 : earlier_[lane][left_[lane] - 1];
+      if (last <= reached[lane] || last <= newest) continue;
+      newest = last;
+      from = lane;
+    }
+    if (from < kLaneCount) --left_[from];
+    return newest;
+  }
+
+ private:
+  const std::array<std::vector<OpId>, kLaneCount>& earlier_;
+  std::array<size_t, kLaneCount> left_{};
+};
 
 }  // namespace
 
@@ -141,18 +156,11 @@ void place_buffers(StepProgram& program) {
   std::stable_sort(by_size.begin(), by_size.end(), [&](BufferId a, BufferId b) {
     return program.buffers[size_t(a)].bytes > program.buffers[size_t(b)].bytes;
   });
-  std::vector<BufferId> placed;
+  place_in_arena(program.buffers, by_size, program.ops.size());
   for (const BufferId id : by_size) {
-    BufferSpec& buffer = program.buffers[size_t(id)];
-    std::vector<Range> taken;
-    for (const BufferId other : placed) {
-      const BufferSpec& neighbour = program.buffers[size_t(other)];
-      if (live_together(buffer, neighbour)) taken.push_back({neighbour.offset, neighbour.bytes});
-    }
-    buffer.offset = lowest_gap(std::move(taken), buffer.bytes, buffer.alignment);
+    const BufferSpec& buffer = program.buffers[size_t(id)];
     program.arena_bytes =
         std::max(program.arena_bytes, round_up(buffer.offset + buffer.bytes, kArenaAlignment));
-    placed.push_back(id);
   }
   attribute_arena(program);
 }
@@ -160,28 +168,29 @@ void place_buffers(StepProgram& program) {
 void derive_order(StepProgram& program) {
   // reached[id][lane]: the last operation of that lane that is known to be done when `id` starts.
   std::vector<std::array<OpId, kLaneCount>> reached(program.ops.size());
-  std::array<OpId, kLaneCount> newest;
-  newest.fill(-1);
+  std::array<std::vector<OpId>, kLaneCount> earlier;  // by lane
   for (size_t id = 0; id < program.ops.size(); ++id) {
     Op& op = program.ops[id];
-    const OpId before = newest[size_t(op.lane)];
+    std::vector<OpId>& own = earlier[size_t(op.lane)];
+    const OpId before = own.empty() ? -1 : own.back();
     if (before >= 0) {
       reached[id] = reached[size_t(before)];
     } else {
       reached[id].fill(-1);
     }
     reached[id][size_t(op.lane)] = before;
-    for (OpId other = OpId(id) - 1; other >= 0; --other) {
-      const Op& earlier = program.ops[size_t(other)];
-      if (earlier.lane == op.lane || reached[id][size_t(earlier.lane)] >= other) continue;
-      if (!conflict(program, earlier, op)) continue;
+    Candidates candidates(earlier, size_t(op.lane));
+    for (OpId other = candidates.next(reached[id]); other >= 0;
+         other = candidates.next(reached[id])) {
+      const Op& candidate = program.ops[size_t(other)];
+      if (!conflict(program, candidate, op)) continue;
       op.after.push_back(other);
       for (size_t lane = 0; lane < kLaneCount; ++lane) {
         reached[id][lane] = std::max(reached[id][lane], reached[size_t(other)][lane]);
       }
-      reached[id][size_t(earlier.lane)] = std::max(reached[id][size_t(earlier.lane)], other);
+      reached[id][size_t(candidate.lane)] = std::max(reached[id][size_t(candidate.lane)], other);
     }
-    newest[size_t(op.lane)] = OpId(id);
+    own.push_back(OpId(id));
   }
 }
 

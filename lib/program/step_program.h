@@ -247,7 +247,7 @@ void place_buffers(StepProgram& program);
 
 // Fills every op's `after`: for each pair of operations on different lanes that touch the same
 // bytes (of a persistent buffer or of the arena), one of them writing, the later waits for the
-// earlier, unless other edges already imply it. Needs place_buffers. Cost: O(ops^2 * uses^2), once
+// earlier, unless other edges already imply it. Needs place_buffers. Cost: O(ops * n * uses^2), once
 // per run.
 void derive_order(StepProgram& program);
 

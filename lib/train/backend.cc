@@ -134,18 +134,18 @@ double measure_matmul_flops(Backend& backend, DType dtype) {
   return 2.0 * double(size * size * size) / best_seconds;
 }
 
-PeakRate peak_rate(Backend& backend, const TrainConfig& config) {
+std::optional<PeakRate> peak_rate(Backend& backend, const TrainConfig& config) {
+  if (backend.device->space() != MemorySpace::kCuda) return std::nullopt;
   const DType dtype = compute_type(config.precision);
   const bool is_tf32 = config.matmul == "tf32";
   const Gpu* gpu = find_gpu_of_device(backend.device->description());
   if (gpu != nullptr && (is_tf32 || dtype != DType::kF32))
-    return {is_tf32 ? gpu->flops_tf32() : gpu->flops_16,
-            fmt::format("the {}'s data sheet's rate in {}, without sparsity", gpu->name,
-                        is_tf32 ? "tf32" : to_string(dtype))};
-  return {
-      measure_matmul_flops(backend, dtype),
-      fmt::format("the rate of a {}^3 {} matrix product measured at the start",
-                  measured_width(backend.device->space() == MemorySpace::kCuda), to_string(dtype))};
+    return PeakRate{is_tf32 ? gpu->flops_tf32() : gpu->flops_16,
+                    fmt::format("the {}'s data sheet's rate in {}, without sparsity", gpu->name,
+                                is_tf32 ? "tf32" : to_string(dtype))};
+  return PeakRate{measure_matmul_flops(backend, dtype),
+                  fmt::format("the rate of a {}^3 {} matrix product measured at the start",
+                              measured_width(true), to_string(dtype))};
 }
 
 }  // namespace gxp

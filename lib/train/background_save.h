@@ -4,13 +4,11 @@
 // exports the weights, if checkpoint.export asks for that (export_directory.h).
 #pragma once
 
-#include <exception>
+#include <chrono>
 #include <functional>
 #include <future>
-#include <string>
+#include <memory>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "lib/collective/communicator.h"
 #include "lib/train/training_state.h"
@@ -20,14 +18,14 @@ namespace gxp {
 // Threads: one. One checkpoint is in flight at a time, its export included.
 class BackgroundSave {
  public:
-  // `communicator` and `config` outlive it.
-  BackgroundSave(Communicator& communicator, const RunConfig& config, KeyValues settings)
-      : communicator_(communicator), config_(config), settings_(std::move(settings)) {}
-  // What is in flight is abandoned; the checkpoints before it stay.
-  ~BackgroundSave() = default;
+  // `communicator` outlives it.
+  BackgroundSave(Communicator& communicator, const RunConfig& config, KeyValues settings);
+  // What is in flight is abandoned; the checkpoints before it stay. A thread that hangs in a call of
+  // the file system is left to itself: nothing can end it.
+  ~BackgroundSave();
 
   // Takes the memory for the copies.
-  void reserve(Trainer& trainer) { reserve_staging(trainer, staged_); }
+  void reserve(Trainer& trainer);
   // [collective] Begins to save the trainer's state. Waits until the save before is complete, and
   // for the copy. Errors: finish()'s.
   void start(Trainer& trainer);
@@ -38,25 +36,20 @@ class BackgroundSave {
   // each step.
   void check();
   // [collective] Returns when no save is in flight: the last one is complete and durable. Errors:
-  // check()'s; kPeer where another rank's failed.
+  // check()'s; kPeer where another rank's failed; kIo if a save does nothing for 10 times
+  // comm.timeout_s, as where a disk or a server hangs.
   void finish();
 
  private:
-  using Work = std::function<void(const std::stop_token&)>;
+  struct Job;
+  using Work = std::function<void(Job&, const std::stop_token&)>;
   void launch(Work work);
-  void write(const std::stop_token& stop, const std::string& save_id, double stall);
-  // On rank 0. Returns the path, or "" if the run has ended before.
-  std::string publish(const std::stop_token& stop, const std::string& save_id);
-  void export_step(const std::stop_token& stop, uint64_t step);
+  [[nodiscard]] std::chrono::nanoseconds time_of_thread();
 
   Communicator& communicator_;
-  const RunConfig& config_;
-  KeyValues settings_;
-  StagedState staged_;       // the thread's while a save is in flight
-  std::vector<bool> files_;  // files_of_a_rank()
-  std::vector<std::string> names_;
-  std::future<void> done_;  // valid while a save is in flight
-  std::jthread thread_;     // the first to be destroyed
+  std::shared_ptr<Job> job_;  // the thread's while a save is in flight, even if this is gone
+  std::future<void> done_;    // valid while a save is in flight
+  std::jthread thread_;
 };
 
 }  // namespace gxp

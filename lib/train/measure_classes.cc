@@ -31,13 +31,13 @@ ClassMeasurement measure_classes(const RunConfig& config, Communicator& communic
                                  Backend& backend) {
   ClassMeasurement found;
   found.device = backend.device->description();
-  const PeakRate peak = peak_rate(backend, compute_type(config.train.precision));
+  const std::optional<PeakRate> peak = peak_rate(backend, config.train);
   auto timed = std::make_unique<TimedOps>(std::move(backend.ops));
   TimedOps& times = *timed;
   backend.ops = std::move(timed);
   Trainer trainer(config, communicator, backend);
   trainer.initialise_weights();
-  const bool graphs = starts_graphs(config, backend, trainer, peak.flops);
+  const bool graphs = starts_graphs(config, backend, trainer, peak ? peak->flops : 0);
   if (backend.device->space() == MemorySpace::kCuda) found.graphs = graphs ? "on" : "off";
 
   std::vector<double> plain;
@@ -49,8 +49,10 @@ ClassMeasurement measure_classes(const RunConfig& config, Communicator& communic
   found.plain_seconds = median_of(plain);
   const double flops =
       trainer.architecture().train_flops_per_token(trainer.positions()) * double(found.tokens);
-  found.mfu = flops / found.plain_seconds / (peak.flops * communicator.world_size());
-  found.mfu_of = peak.source;
+  if (peak) {
+    found.mfu = flops / found.plain_seconds / (peak->flops * communicator.world_size());
+    found.mfu_of = peak->source;
+  }
 
   trainer.runner().repeat_none();
   trainer.runner().observe(&times);

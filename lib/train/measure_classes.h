@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "lib/collective/communicator.h"
@@ -17,9 +18,9 @@ struct ClassMeasurement {
   double plain_seconds = 0;  // of the median step before them, which runs as the run's steps do
   std::string graphs;        // "on", "off": CUDA graphs in the plain steps; "": they are on the CPU
   uint64_t tokens = 0;       // of a step, all ranks
-  double mfu = 0;            // of a plain step
-  std::string mfu_of;        // what it is a share of
-  std::string device;        // what computes
+  std::optional<double> mfu;  // of a plain step; see peak_rate()
+  std::string mfu_of;         // what it is a share of
+  std::string device;         // what computes
 };
 
 // [collective] Takes the first steps of a run, from new weights or those of model.init, and keeps

@@ -1,25 +1,42 @@
 #include "lib/train/metrics.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cerrno>
-#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
-#include <vector>
 
 #include "lib/base/error.h"
 
 namespace gxp {
 namespace {
 
-std::vector<std::string> lines_up_to(const std::string& path, int64_t last_step) {
-  std::vector<std::string> lines;
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return lines;  // a device may have no end
-  std::ifstream file(path);
-  for (std::string line; last_step > 0 && std::getline(file, line);) {
-    const auto json = nlohmann::json::parse(line, nullptr, false);
-    if (json.is_object() && json.value("step", int64_t{0}) <= last_step) lines.push_back(line);
+// Of a whole line of metrics; nothing of anything else, as of a line that a full disk has cut.
+std::optional<int64_t> step_of(const std::string& line) {
+  const auto json = nlohmann::json::parse(line, nullptr, false);
+  if (!json.is_object() || !json.contains("step") || !json["step"].is_number_integer())
+    return std::nullopt;
+  return json["step"].get<int64_t>();
+}
+
+// The bytes up to the end of the last line of a step up to `last_step`; lines of later steps, which
+// will be made again, end the search.
+off_t kept_bytes(const std::string& path, int64_t last_step) {
+  std::ifstream file(path, std::ios::binary);
+  off_t kept = 0, read = 0;
+  for (std::string line; last_step > 0 && std::getline(file, line) && !file.eof();) {
+    read += off_t(line.size()) + 1;
+    const std::optional<int64_t> step = step_of(line);
+    if (step > last_step) break;
+    if (step) kept = read;
   }
-  return lines;
+  return kept;
+}
+
+nlohmann::ordered_json or_null(const std::optional<double>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
 }
 
 }  // namespace
@@ -32,7 +49,8 @@ std::string to_json_line(const StepMetrics& metrics) {
                                  {"lr", r.lr},
                                  {"tokens", r.tokens},
                                  {"tokens_per_s", double(r.tokens) / r.seconds},
-                                 {"mfu", metrics.mfu},
+                                 {"mfu", or_null(metrics.mfu)},
+                                 {"peak_flops", or_null(metrics.peak_flops)},
                                  {"step_ms", r.seconds * 1e3},
                                  {"comm_ms", r.comm_seconds * 1e3},
                                  {"update_ms", r.update_seconds * 1e3},
@@ -57,16 +75,23 @@ std::string to_json_line(const StepMetrics& metrics) {
 }
 
 MetricsFile::MetricsFile(const std::string& path, int64_t last_step) : path_(path) {
-  const std::vector<std::string> kept = lines_up_to(path, last_step);
-  file_.open(path, std::ios::trunc);
-  for (const std::string& line : kept) file_ << line << '\n';
-  file_.flush();
-  if (!file_) fail(ErrorKind::kIo, "write metrics to {}: {}", path, system_text(errno));
+  const std::string act = fmt::format("write metrics to {}", path);
+  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
+  file_ = Fd(int(check_sys(::open(path.c_str(), flags, 0666), act)));
+  struct stat status = {};
+  check_sys(::fstat(file_.get(), &status), act);
+  if (!S_ISREG(status.st_mode)) return;  // a device may have no end
+  check_sys(::ftruncate(file_.get(), kept_bytes(path, last_step)), act);
 }
 
 void MetricsFile::write(const StepMetrics& metrics) {
-  file_ << to_json_line(metrics) << '\n' << std::flush;
-  if (!file_) fail(ErrorKind::kIo, "write metrics to {}: {}", path_, system_text(errno));
+  const std::string line = to_json_line(metrics) + '\n';
+  for (size_t done = 0; done < line.size();) {
+    const ssize_t count = ::write(file_.get(), line.data() + done, line.size() - done);
+    if (count < 0 && errno == EINTR) continue;
+    check_sys(count, fmt::format("write metrics to {}", path_));
+    done += size_t(count);
+  }
 }
 
 }  // namespace gxp

@@ -1,6 +1,7 @@
 // metrics.jsonl: one JSON object per optimizer step.
 //
-// Keys: step, loss, grad_norm, lr, tokens (of the step, all ranks), tokens_per_s, mfu, step_ms,
+// Keys: step, loss, grad_norm, lr, tokens (of the step, all ranks), tokens_per_s, mfu (a share of
+// peak_flops, FLOP/s of one rank; both null on a CPU, see peak_rate()), step_ms,
 // comm_ms, update_ms (from the decision on clipping to the end), wire_bytes (sent by rank 0 in the
 // step), wire_bytes_between_hosts (of them to other hosts), peak_bytes, peak_bytes_by_kind {...},
 // and valid_loss in the steps that validated. Where state is offloaded also host_bytes and
@@ -11,10 +12,10 @@
 #pragma once
 
 #include <cstdint>
-#include <fstream>
 #include <optional>
 #include <string>
 
+#include "lib/base/fd.h"
 #include "lib/device/tracker.h"
 #include "lib/train/step_result.h"
 
@@ -22,9 +23,10 @@ namespace gxp {
 
 struct StepMetrics {
   StepResult result;
-  double mfu = 0;           // model FLOP/s over the measured matrix-product rate of all ranks
-  MemoryUse peak;           // of rank 0's device
-  uint64_t host_bytes = 0;  // offloaded by rank 0
+  std::optional<double> mfu;         // model FLOP/s over peak_flops of all ranks
+  std::optional<double> peak_flops;  // PeakRate's, of one rank
+  MemoryUse peak;                    // of rank 0's device
+  uint64_t host_bytes = 0;           // offloaded by rank 0
   uint64_t file_bytes = 0;
   uint64_t driver_bytes = 0;  // of a GPU, as its driver counts, since the run has opened it
   std::optional<double> valid_loss;
@@ -37,13 +39,13 @@ std::string to_json_line(const StepMetrics& metrics);  // no line feed
 class MetricsFile {
  public:
   // An existing file keeps the lines of steps up to `last_step` (0: none), after which a resumed
-  // run continues.
+  // run continues. It is cut behind them, never written again: no end of the process loses a line.
   MetricsFile(const std::string& path, int64_t last_step);
   void write(const StepMetrics& metrics);
 
  private:
   std::string path_;
-  std::ofstream file_;
+  Fd file_;
 };
 
 }  // namespace gxp

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -102,14 +103,25 @@ bool is_same(const std::string& a, const std::string& b) {
   return a == b || (is_number(a, x) && is_number(b, y) && x == y);
 }
 
-void warn_of_optimizer(const CheckpointInfo& info, const KeyValues& settings) {
-  std::vector<std::string> changed;
-  for (const auto& [key, value] : settings) {
-    const auto saved = find_value(info.config, key);
-    if (key.starts_with("optim.") && saved && !is_same(*saved, value))
-      changed.push_back(fmt::format("{} was {} and is {} now", key, *saved, value));
+// Whether a setting decides over the steps that follow, as those do which must_agree() wants as they
+// were.
+bool shapes_steps(std::string_view key) {
+  constexpr std::array<std::string_view, 3> kSections = {"optim.", "lr_schedule.", "data."};
+  constexpr std::array<std::string_view, 2> kKeys = {"train.steps", "train.precision"};
+  return std::ranges::any_of(kSections, [&](auto section) { return key.starts_with(section); }) ||
+         std::ranges::find(kKeys, key) != kKeys.end();
+}
+
+// Of the run that has written the checkpoint; nothing where it does not tell.
+std::optional<uint64_t> samples_of_a_step(const CheckpointInfo& info) {
+  uint64_t samples = uint64_t(info.world_size);
+  for (const char* key : {"train.micro_batch", "train.grad_accum"}) {
+    const auto value = find_value(info.config, key);
+    double count = 0;
+    if (!value || !is_number(*value, count)) return std::nullopt;
+    samples *= uint64_t(count);
   }
-  if (!changed.empty()) log_warn("resume: {}", fmt::join(changed, "; "));
+  return samples;
 }
 
 // Another program's learning rate, which is no setting of gxp's.
@@ -168,6 +180,21 @@ void check_resumable(const Checkpoint& checkpoint, const RunConfig& config,
          checkpoint.path());
 }
 
+std::string describe_changes(const CheckpointInfo& info, const KeyValues& settings,
+                             uint64_t samples_per_step) {
+  std::vector<std::string> changed;
+  for (const auto& [key, value] : settings) {
+    const auto saved = find_value(info.config, key);
+    if (shapes_steps(key) && saved && !is_same(*saved, value))
+      changed.push_back(fmt::format("{} was {} and is {} now", key, *saved, value));
+  }
+  const auto samples = samples_of_a_step(info);
+  if (samples && *samples != samples_per_step)
+    changed.push_back(
+        fmt::format("a step had {} samples and has {} now", *samples, samples_per_step));
+  return fmt::format("{}", fmt::join(changed, "; "));
+}
+
 uint64_t samples_before(const CheckpointInfo& info, uint64_t samples_per_step) {
   return info.samples_consumed > 0 ? info.samples_consumed : info.step * samples_per_step;
 }
@@ -181,7 +208,8 @@ void report_resumed(const Checkpoint& checkpoint, const RunConfig& config,
   const std::string keys = untold(checkpoint, config, settings);
   if (!keys.empty()) log_info("resume: not told, so as this run has them: {}", keys);
   report_types(checkpoint);
-  warn_of_optimizer(info, settings);
+  const std::string changes = describe_changes(info, settings, samples_per_step);
+  if (!changes.empty()) log_warn("resume: {}", changes);
   warn_of_rate(info, config);
 }
 

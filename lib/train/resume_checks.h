@@ -6,8 +6,8 @@
 //   moments    what the optimizer keeps of each tensor that is trained, and nothing else
 //   settings   those that must agree do, as far as the checkpoint tells them
 //   samples    where not told, as many as the steps have consumed with this run's batch
-// Each thing that the checkpoint does not tell is a line of rank 0's log; so is each setting of the
-// optimizer that has changed.
+// Each thing that the checkpoint does not tell is a line of rank 0's log. One line names what has
+// changed: settings of the optimizer, the schedule and the data, and the samples of a step.
 #pragma once
 
 #include "lib/arch/architecture.h"
@@ -30,5 +30,10 @@ uint64_t samples_before(const CheckpointInfo& info, uint64_t samples_per_step);
 // Logs what is not told or has changed, for one rank.
 void report_resumed(const Checkpoint& checkpoint, const RunConfig& config,
                     const KeyValues& settings, uint64_t samples_per_step);
+
+// "optim.lr was 0.001 and is 0.002 now; a step had 8 samples and has 16 now"; "": nothing of what
+// decides over the steps has changed, as far as the checkpoint tells. Pure.
+std::string describe_changes(const CheckpointInfo& info, const KeyValues& settings,
+                             uint64_t samples_per_step);
 
 }  // namespace gxp

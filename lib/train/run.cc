@@ -64,19 +64,18 @@ class Run {
 
   void start() {
     compare_data();
-    const bool resumed =
-        options_.resume && resume_state(trainer_, communicator_, config_, options_.settings);
-    if (!resumed) {
-      if (options_.resume && leads())
-        log_info("no checkpoint in '{}': starting at step 1", config_.checkpoint.dir);
+    if (!options_.resume) {
       trainer_.initialise_weights();
+    } else if (!resume_state(trainer_, communicator_, config_, options_.settings)) {
+      fail(ErrorKind::kIo, "resume from {}: this rank sees no checkpoint there",
+           config_.checkpoint.dir);  // rank 0 has seen one: claim_directories()
     }
     // On every rank: hosts may differ in what they can do.
     if (!trainer_.offloaded().is_empty())
       log_info("offloaded: {}", trainer_.offloaded().description());
     peak_ = peak_rate(backend_, config_.train);
-    if (backend_.device->space() == MemorySpace::kCuda) {
-      graphs_ = choose_graphs(config_, trainer_.architecture(), trainer_.positions(), peak_.flops);
+    if (peak_) {
+      graphs_ = choose_graphs(config_, trainer_.architecture(), trainer_.positions(), peak_->flops);
       if (graphs_.records) trainer_.record_graphs(graphs_.otherwise);
     }
     if (config_.checkpoint.async) background_.reserve(trainer_);
@@ -129,7 +128,7 @@ class Run {
              format_bytes(use.total()), format_bytes(use[MemoryKind::kParameters]),
              format_bytes(use[MemoryKind::kGradients]), format_bytes(use[MemoryKind::kOptimizer]),
              format_bytes(use[MemoryKind::kActivations] + use[MemoryKind::kWorkspace]));
-    log_info("{}", describe_mfu(peak_));
+    if (peak_) log_info("{}", describe_mfu(*peak_));
     if (const auto profiled = parse_profile_range(config_.train.profile_steps);
         profiled && trainer_.steps_done() >= profiled->last)
       log_warn("train.profile_steps {}: the run goes on with step {}, so none is profiled",
@@ -201,7 +200,10 @@ class Run {
     const StepResult& r = metrics.result;
     const double flops =
         trainer_.architecture().train_flops_per_token(trainer_.positions()) * double(r.tokens);
-    metrics.mfu = flops / r.seconds / (peak_.flops * communicator_.world_size());
+    if (peak_) {
+      metrics.peak_flops = peak_->flops;
+      metrics.mfu = flops / r.seconds / (peak_->flops * communicator_.world_size());
+    }
     metrics.peak = backend_.device->tracker().peak();
     metrics.host_bytes = trainer_.offloaded().bytes(Storage::kHost);
     metrics.file_bytes = trainer_.offloaded().bytes(Storage::kFile);
@@ -264,7 +266,7 @@ class Run {
   Trainer trainer_;
   BackgroundSave background_;
   ProfiledSteps profiled_;
-  PeakRate peak_;
+  std::optional<PeakRate> peak_;
   GraphChoice graphs_;
   std::vector<MetricsFile> metrics_;  // rank 0 only
   std::vector<double> seconds_;       // of each step

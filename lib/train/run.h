@@ -28,7 +28,7 @@ struct RunOptions {
 
 struct RunSummary {
   int64_t steps = 0;
-  double loss = 0;                    // of the last step
+  std::optional<double> loss;         // of the last step; none was made: nothing
   std::optional<double> valid_start;  // before the first step of this run
   std::optional<double> valid_end;
   double tokens_per_s = 0;  // median over the steps

@@ -6,13 +6,16 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
 
 #include "lib/base/error.h"
+#include "lib/ckpt/format.h"
 #include "lib/ckpt/native/checkpoint.h"
 #include "lib/ckpt/native/writer.h"
+#include "lib/config/load.h"
 
 namespace gxp {
 namespace fs = std::filesystem;
@@ -20,12 +23,6 @@ namespace {
 
 // With this every line of metrics begins; see metrics.h.
 constexpr std::string_view kLineStart = R"({"step":)";
-
-std::string records_directory(const RunConfig& config) {
-  if (!config.train.run_dir.empty() || config.checkpoint.dir.empty()) return config.train.run_dir;
-  const auto parent = fs::path(config.checkpoint.dir).lexically_normal().parent_path();
-  return parent.empty() ? "." : parent.string();
-}
 
 // Whether the file holds lines that a run has written. Pipes and devices keep none.
 bool holds_metrics(const std::string& path) {
@@ -36,7 +33,8 @@ bool holds_metrics(const std::string& path) {
   file.read(bytes.data(), bytes.size());
   const std::string_view start(bytes.data(), size_t(file.gcount()));
   if (start.empty()) return false;
-  if (!kLineStart.starts_with(start))
+  const int digit = file.peek();  // of a whole start; a full disk may have cut it
+  if (!kLineStart.starts_with(start) || (digit != EOF && (digit < '0' || digit > '9')))
     fail(ErrorKind::kConfig,
          "write metrics to {}: it holds something else than metrics; name another file, or remove "
          "it",
@@ -49,7 +47,52 @@ std::string describe_steps(const std::vector<uint64_t>& steps) {
   return fmt::format("{} checkpoints up to {}", steps.size(), step_name(steps.back()));
 }
 
+// What `dir`, which has no checkpoint of ours, holds instead.
+std::string describe_content(const std::string& dir) {
+  for (const CheckpointFormat& format : kFormats) {
+    if (format.recognises(dir))
+      return fmt::format(
+          "it holds one of format {}; convert that first (gxp convert-ckpt {} DIR --to "
+          "gxp)",
+          format.name, dir);
+  }
+  return "start without --resume, or name the directory that has one";
+}
+
+void check_resumable(const std::string& dir, EarlierRun wish) {
+  if (wish != EarlierRun::kContinue || !complete_steps(dir).empty()) return;
+  fail(ErrorKind::kIo, "resume from {}: there is no checkpoint of gxp train; {}", dir,
+       describe_content(dir));
+}
+
+// Two runs would cut each other's metrics.
+void check_owner(const RunDirectories& directories) {
+  const std::string path = directories.records + "/resolved.toml";
+  std::error_code error;
+  if (directories.checkpoints.empty() || directories.records.empty() ||
+      fs::weakly_canonical(directories.records, error) ==
+          fs::weakly_canonical(directories.checkpoints, error) ||
+      !fs::is_regular_file(path, error))
+    return;
+  std::string other;
+  try {
+    other = load_config(path).run.checkpoint.dir;
+  } catch (const Error&) {
+    return;  // of another version, or no settings at all
+  }
+  if (other.empty() ||
+      fs::weakly_canonical(other, error) == fs::weakly_canonical(directories.checkpoints, error))
+    return;
+  fail(ErrorKind::kConfig,
+       "write into directory {}: it has the metrics and settings of the run whose checkpoints are "
+       "in "
+       "{}; give this run another train.run_dir",
+       directories.records, other);
+}
+
 void check_earlier_run(const RunDirectories& directories, EarlierRun wish) {
+  check_resumable(directories.checkpoints, wish);
+  check_owner(directories);
   std::vector<std::string> found, remedies = {"replace it with --overwrite"};
   const auto steps = directories.checkpoints.empty() ? std::vector<uint64_t>{}
                                                      : complete_steps(directories.checkpoints);
@@ -74,7 +117,9 @@ void prepare_directory(const std::string& path) {
 }
 
 RunDirectories directories_of(const RunConfig& config, const std::string& metrics_path) {
-  RunDirectories directories{config.checkpoint.dir, records_directory(config)};
+  const bool own = !config.train.run_dir.empty();
+  RunDirectories directories{config.checkpoint.dir,
+                             own ? config.train.run_dir : config.checkpoint.dir};
   if (!directories.records.empty())
     directories.metrics.push_back(directories.records + "/metrics.jsonl");
   if (!metrics_path.empty()) directories.metrics.push_back(metrics_path);

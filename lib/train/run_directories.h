@@ -10,8 +10,8 @@
 namespace gxp {
 
 struct RunDirectories {
-  std::string checkpoints;                // "": none
-  std::string records;                    // of resolved.toml and metrics.jsonl; "": none
+  std::string checkpoints;  // "": none
+  std::string records;      // of resolved.toml and metrics.jsonl, of one run; "": none
   std::vector<std::string> metrics = {};  // files, in the order in which they are written
 };
 
@@ -31,8 +31,9 @@ enum class EarlierRun {
 
 // Creates the directories and takes their locks, which the run holds; on one rank. Changes no file
 // but the locks. Errors: kConfig: an earlier run's checkpoints or metrics are there and `wish` is
-// kRefuse; or, whatever the wish, a file of metrics holds something else. kIo: a directory cannot
-// be written to or read, or another run holds it.
+// kRefuse; or, whatever the wish, a file of metrics holds something else, or the directory of records
+// holds those of a run with other checkpoints. kIo: `wish` is kContinue and there is no checkpoint;
+// a directory cannot be written to or read, or another run holds it.
 std::vector<DirectoryLock> claim_directories(const RunDirectories& directories, EarlierRun wish);
 
 // Removes the complete checkpoints in `dir`, the oldest first, and nothing else. kIo.

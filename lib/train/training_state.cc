@@ -96,10 +96,16 @@ void load(const Checkpoint& checkpoint, Communicator& communicator, HeldState& s
     needed.push_back(
         {size_t(saved.back() - checkpoint.manifest().tensors.data()), tensor.elements});
   }
+  const std::string act = "resume from " + checkpoint.path();
   std::vector<float> converted;
   read_shared(
       checkpoint, communicator, needed, [&](size_t part, size_t first, ConstMemory elements) {
-        state.write(held[part], first, as_f32(elements, saved[part]->info.dtype, converted));
+        const ConstMemory values = as_f32(elements, saved[part]->info.dtype, converted);
+        require_finite(
+            values, act,
+            fmt::format("the {} of {}", to_string(saved[part]->info.role), saved[part]->info.name),
+            held[part].elements.begin + first);
+        state.write(held[part], first, values);
       });
 }
 

@@ -1,6 +1,8 @@
 #include "lib/train/weights_file.h"
 
 #include <algorithm>
+#include <cmath>
+#include <span>
 #include <utility>
 
 #include "lib/base/log.h"
@@ -39,6 +41,18 @@ void report_untold(const std::string& path, const NamedTensors& file, const Mode
 
 }  // namespace
 
+void require_finite(ConstMemory f32, std::string_view act, std::string_view name, uint64_t first) {
+  const std::span values(reinterpret_cast<const float*>(f32.data), f32.bytes / sizeof(float));
+  const auto is_finite = [](float value) { return std::isfinite(value); };
+  // Counted without a branch, so by vectors; who is it is asked of a bad one only.
+  size_t finite = 0;
+  for (const float value : values) finite += size_t(is_finite(value));
+  if (finite == values.size()) return;
+  const auto bad = std::ranges::find_if_not(values, is_finite);
+  fail(ErrorKind::kCorrupt, "{}: element {} of {} is {}, and {} more are not finite", act,
+       first + uint64_t(bad - values.begin()), name, *bad, values.size() - finite - 1);
+}
+
 bool becomes_f32(StorageDType dtype) {
   return dtype == StorageDType::kF32 || dtype == StorageDType::kF64 ||
          dtype == StorageDType::kBF16 || dtype == StorageDType::kF16;
@@ -66,6 +80,8 @@ void load_weights(const std::string& path, const ModelConfig& model, bool report
            "load weights from {}: tensor {} has type {}; F64, F32, F16 and BF16 can be read", path,
            tensor.spec->name, to_string(found.info.dtype));
     read_as_f32(found, tensor.elements.begin, weight);
+    require_finite(weight.memory, "load weights from " + path, tensor.spec->name,
+                   tensor.elements.begin);
   });
 }
 

@@ -39,6 +39,8 @@ struct TcpOptions {
   Protection protect = Protection::kAuthenticate;
   // Where this host is reached (interfaces.h); empty: on the interface that reaches rank 0.
   std::string interface {};
+  // After which a host that answers nothing, not even repeated packets, counts as lost.
+  Deadline::Duration silence = std::chrono::seconds(60);
 };
 
 // Everything pointed to outlives the transport.

@@ -155,7 +155,7 @@ class InprocLinks final : public LinkGroup {
   void sleep_on_bell(std::span<const Interest> /*interests*/, Deadline deadline) override {
     std::unique_lock lock(world_.mutex);
     auto& mine = world_[rank_];
-    mine.rung.wait_until(lock, deadline.when(), [&] { return mine.rings != armed_; });
+    deadline.wait(mine.rung, lock, [&] { return mine.rings != armed_; });
   }
   void ring_own_bell() noexcept override {
     const std::lock_guard lock(world_.mutex);

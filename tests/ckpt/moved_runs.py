@@ -82,7 +82,7 @@ clip = 1.0
 [lr_schedule]
 name = "cosine"
 warmup_steps = 4
-total_steps = 30
+total_steps = 29
 min_lr = 3e-4
 [checkpoint]
 dir = "{checkpoints}"

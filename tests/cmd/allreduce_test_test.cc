@@ -275,9 +275,11 @@ TEST_CASE("a wrong command line is refused before ranks are started", "[cmd]") {
 }
 
 TEST_CASE("a rank that is stopped or killed is named, and its record stays", "[cmd]") {
-  const auto [number, verdict] = GENERATE(table<int, std::string>(
-      {{SIGSTOP, "rank 1: it does not respond, its process may be stopped; needed for "},
-       {SIGKILL, "rank 1: Its last operation: "}}));
+  const auto [number, verdict] =
+      GENERATE(table<int, std::string>({{SIGSTOP,
+                                         "rank 1: it does not respond, its process may be stopped, "
+                                         "or its host out of reach; needed for "},
+                                        {SIGKILL, "rank 1: Its last operation: "}}));
   const TemporaryDirectory directory;
   const std::string records = directory / "records";
   Process launcher(gxp_argv({"allreduce-test", "--nproc", "3", "-N", "0", "-b", "8", "-e", "8",

@@ -47,9 +47,9 @@ void kill_training(int rounds) {
   std::chrono::microseconds start{};
   int64_t newest = 0;
   for (int round = 0; round < rounds; ++round) {
-    const Arguments arguments =
-        run.train({"--resume", "--set", "train.steps=1000000", "--set", "checkpoint.every=1",
-                   "--set", fmt::format("checkpoint.async={}", round % 2 == 1)});
+    Arguments arguments = run.train({"--set", "train.steps=1000000", "--set", "checkpoint.every=1",
+                                     "--set", fmt::format("checkpoint.async={}", round % 2 == 1)});
+    if (round > 0) arguments.emplace_back("--resume");
     if (round == 0)
       start = kill_after_checkpoint(arguments, run.path("run/ckpt"));
     else

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
+#include <utility>
 
 #include "tests/catch.h"
 #include "tests/cmd/golden_run.h"
@@ -64,7 +66,8 @@ TEST_CASE("an earlier run is neither started over nor touched, unless --overwrit
   CAPTURE(refused.err);
   CHECK(refused.code == 2);
   REQUIRE_FALSE(refused.errors().empty());
-  for (const char* words : {"step-00000006 in ", "run/metrics.jsonl", "--resume", "--overwrite"})
+  for (const char* words :
+       {"step-00000006 in ", "run/ckpt/metrics.jsonl", "--resume", "--overwrite"})
     CHECK(contains(refused.errors()[0], words));
   CHECK(listing(run.path("run")) == before);
   CHECK(run.metrics().size() == 6);
@@ -86,13 +89,35 @@ TEST_CASE("going on and starting over at once is refused", "[cmd]") {
   CHECK_FALSE(fs::exists(run.path("run")));
 }
 
-TEST_CASE("a resume without a checkpoint starts at step 1", "[cmd]") {
+TEST_CASE("a resume without a checkpoint is an error and makes no directory", "[cmd]") {
+  const std::string nproc = GENERATE("1", "2");
   const GoldenRun run;
-  const Outcome outcome = run.run({"--resume", "--set", "train.steps=2"});
+  const Outcome outcome = run.run({"--resume", "--nproc", nproc, "--set", "train.steps=2"});
   CAPTURE(outcome.err);
-  CHECK(outcome.code == 0);
-  CHECK(contains(outcome.err, "starting at step 1"));
-  CHECK(run.metrics().size() == 2);
+  CHECK(outcome.code == 4);
+  CHECK(contains(outcome.err, "there is no checkpoint of gxp train; start without --resume"));
+  CHECK_FALSE(fs::exists(run.path("run")));
+}
+
+TEST_CASE("a finished run that is resumed has no loss to report", "[cmd]") {
+  const GoldenRun run;
+  REQUIRE(run.run({"--set", "train.steps=3"}).code == 0);
+  const Outcome outcome = run.run({"--set", "train.steps=3", "--resume", "--format", "json"});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(nlohmann::json::parse(outcome.out)["loss"].is_null());
+}
+
+TEST_CASE("a run that goes on says what it changes", "[cmd]") {
+  const GoldenRun run;
+  REQUIRE(run.run({"--set", "train.steps=3"}).code == 0);
+  const Outcome outcome = run.run({"--resume", "--set", "train.steps=4", "--set",
+                                   "train.micro_batch=2", "--set", "lr_schedule.name=constant"});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  CHECK(
+      contains(outcome.err, "warn resume: train.steps was 3 and is 4 now; lr_schedule.name was "));
+  CHECK(contains(outcome.err, "; a step had 3 samples and has 6 now\n"));
 }
 
 TEST_CASE("a second run in a directory is refused and leaves the first alone", "[cmd]") {
@@ -121,8 +146,50 @@ TEST_CASE("metrics that cannot be written are told and cost no checkpoint", "[cm
   CHECK(contains(outcome.err, start + "write metrics to /dev/full: No space left on device"));
   CHECK(contains(outcome.err, "the run goes on without that file"));
   CHECK(fs::exists(run.path("run/ckpt/step-00000004")));
-  const std::string lines = read_file(run.path("run/metrics.jsonl"));
+  const std::string lines = read_file(run.path("run/ckpt/metrics.jsonl"));
   CHECK(std::ranges::count(lines, '\n') == 4);
+}
+
+TEST_CASE("one signal to all processes of a run, in any order, lets it save", "[cmd]") {
+  const int number = GENERATE(SIGTERM, SIGINT);
+  const std::string order = GENERATE("launcher first", "ranks first", "launcher between");
+  CAPTURE(number, order);
+  const GoldenRun run;
+  Process launcher = start_long_run(run, {"--nproc", "2"});
+  await_step(run);
+  const auto is_rank = [](pid_t process) { return !variable_of(process, "GXP_RANK").empty(); };
+  std::vector<pid_t> processes = processes_with(run.path("run.toml"));
+  REQUIRE(processes.size() == 3);
+  std::ranges::stable_partition(processes, is_rank);
+  if (order == "launcher first") std::ranges::reverse(processes);
+  if (order == "launcher between") std::swap(processes[1], processes[2]);
+  for (const pid_t process : processes) ::kill(process, number);
+  const Outcome outcome = launcher.end();
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 128 + number);
+  CHECK(outcome.errors().empty());
+  CHECK(has_saved(outcome));
+}
+
+TEST_CASE("a run that is paused for longer than comm.timeout_s goes on", "[cmd]") {
+  const std::string transport = GENERATE("shm", "tcp");
+  CAPTURE(transport);
+  const GoldenRun run;
+  Process launcher = start_long_run(
+      run, {"--nproc", "2", "--set", "comm.timeout_s=1", "--set", "comm.transport=" + transport});
+  await_step(run);
+  const std::vector<pid_t> processes = processes_with(run.path("run.toml"));
+  for (const pid_t process : processes) ::kill(process, SIGSTOP);
+  const auto paused = std::chrono::steady_clock::now();
+  poll_until([&] { return std::chrono::steady_clock::now() - paused > std::chrono::seconds(3); });
+  for (const pid_t process : processes) ::kill(process, SIGCONT);
+  const size_t steps = run.metrics().size();
+  CHECK(poll_until([&] { return run.metrics().size() >= steps + 20; }));
+  launcher.signal(SIGTERM);
+  const Outcome outcome = launcher.end();
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 128 + SIGTERM);
+  CHECK(outcome.errors().empty());
 }
 
 TEST_CASE("a terminal that closes lets the run save, however often it says so", "[cmd]") {

@@ -87,6 +87,13 @@ void check_blame(const Outcome& outcome, int victim, size_t steps) {
   CHECK(errors.size() <= 3);
 }
 
+bool has_checkpoint(const GoldenRun& run) {
+  std::error_code none;
+  return std::ranges::any_of(
+      std::filesystem::directory_iterator(run.path("run/ckpt"), none),
+      [](const auto& entry) { return entry.path().filename().string().starts_with("step-"); });
+}
+
 const std::string& uninterrupted_weights() {
   static const std::string weights = [] {
     const GoldenRun run;
@@ -107,7 +114,7 @@ double kill_and_resume(int victim, size_t steps) {
   CHECK(shared_memory_files().empty());
   CHECK(std::filesystem::is_empty(murder.scratch));
   std::vector<std::string> again = arguments(victim);
-  again.push_back("--resume");
+  again.push_back(has_checkpoint(murder.run) ? "--resume" : "--overwrite");
   const Outcome resumed = murder.run.run(again);
   CAPTURE(resumed.err);
   CHECK(resumed.code == 0);

@@ -24,7 +24,7 @@ Outcome go_on(const std::string& run, const std::vector<std::string>& sets) {
                 "/tokens.i32\"]\norder = \"sequential\"\n"
                 "[train]\nsteps = 11\nmicro_batch = 12\nthreads = 1\ndevice = \"cpu\"\n"
                 "[optim]\nlr = 3e-3\n[lr_schedule]\nname = \"cosine\"\nwarmup_steps = 4\n"
-                "total_steps = 30\nmin_lr = 3e-4\n[checkpoint]\ndir = \"" +
+                "total_steps = 29\nmin_lr = 3e-4\n[checkpoint]\ndir = \"" +
                 checkpoints + "\"\n");
   std::vector<std::string> arguments = {"train", directory / "run.toml", "--resume"};
   for (const std::string& set : sets) arguments.insert(arguments.end(), {"--set", set});

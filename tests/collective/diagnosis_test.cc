@@ -117,7 +117,7 @@ const std::vector<DiagnosisCase>& cases() {
    {Rank().in(all_reduce(17)), Rank().in(all_reduce(17)), idle(15)}, 0, 2,
    {"it has not entered all-reduce 17", "all-reduce 15 (4096 f32, sum) ended 3.0 s before"}},
   {"a stopped rank", {Rank().in(all_reduce(17), 1, 1), silent(), Rank().in(all_reduce(17), 0, 1)},
-   0, 1, {"it does not respond, its process may be stopped; needed for all-reduce 17 (4096 f32, "
+   0, 1, {"it does not respond, its process may be stopped, or its host out of reach; needed for all-reduce 17 (4096 f32, "
           "sum), 16 KiB; waiting for up to 5.0 s"}},
   {"two stopped ranks", {Rank().in(all_reduce(17), 1, 2), silent(), silent()}, 0, 2,
    {"it does not respond", "; rank 1: no response either;"}},
@@ -168,6 +168,10 @@ const std::vector<DiagnosisCase>& cases() {
 
   {"a send and a receive that do not match", {Rank().in(receive_from(1), 1), idle(3)}, 0, 1,
    {"rank 0 waits for it in receive 3 (64 B from rank 1); its last operation: all-reduce 3"}},
+  {"a message that is on its way is no deadlock",
+   {Rank().in(all_reduce(17), 2, 1), Rank().did(all_reduce(17)).in(all_reduce(18), 0, 0)}, 1, 1,
+   {"rank 0 has got no message from it in all-reduce 17 (4096 f32, sum), 16 KiB, of which it has "
+    "done its part: is a link slow or cut, or was a message lost?"}},
   {"two ranks that both send first", {Rank().in(send_to(1), 1), Rank().in(send_to(0), 0)}, 1, 0,
    {"deadlock, the ranks wait for each other in a circle: rank 0 in send 3 (64 B to rank 1) waits "
     "for rank 1, rank 1 in send 3 (64 B to rank 0) waits for rank 0"}},

@@ -2,6 +2,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "lib/base/error.h"
 #include "tests/catch.h"
@@ -33,8 +34,8 @@ TEST_CASE("each step has the learning rate that PyTorch's run had") {
     double peak;
     LrScheduleConfig config;
   };
-  const auto run = GENERATE(Run{"gpt2-tiny", 1e-3, schedule("cosine", 4, 20, 1e-4)},
-                            Run{"gpt2-accum", 3e-3, schedule("linear", 3, 12, 0.0)});
+  const auto run = GENERATE(Run{"gpt2-tiny", 1e-3, schedule("cosine", 4, 19, 1e-4)},
+                            Run{"gpt2-accum", 3e-3, schedule("linear", 3, 11, 0.0)});
   CAPTURE(run.name);
   const nlohmann::json trace = read_json(run.name + "/trace.json");
   for (const auto& step : trace.at("float64")) {
@@ -42,6 +43,28 @@ TEST_CASE("each step has the learning rate that PyTorch's run had") {
     CAPTURE(t);
     CHECK(learning_rate(run.config, run.peak, t, 1000) ==
           Approx(step.at("lr").get<double>()).epsilon(1e-14));
+  }
+}
+
+// Of PyTorch 2.11 with a peak of 1: CosineAnnealingLR(T_max=8, eta_min=0.1), LinearLR(1, 0.1, 8), and
+// SequentialLR([LinearLR(1 / 3, 1, 2), CosineAnnealingLR(T_max=6, eta_min=0.1)], [2]).
+TEST_CASE("a schedule has the rates of PyTorch's schedulers, and its last step is above min_lr") {
+  struct Run {
+    LrScheduleConfig config;
+    std::vector<double> rates;
+  };
+  const auto run =
+      GENERATE(Run{schedule("cosine", 0, 8, 0.1),
+                   {1, 0.9657457896300791, 0.8681980515339464, 0.7222075445642905, 0.55,
+                    0.3777924554357097, 0.2318019484660537, 0.134254210369921, 0.1, 0.1}},
+               Run{schedule("linear", 0, 8, 0.1),
+                   {1, 0.8875, 0.775, 0.6625, 0.55, 0.4375, 0.325, 0.2125, 0.1, 0.1}},
+               Run{schedule("cosine", 3, 8, 0.1),
+                   {1.0 / 3, 2.0 / 3, 1, 0.9397114317029974, 0.775, 0.55, 0.325, 0.1602885682970026,
+                    0.1, 0.1}});
+  for (size_t i = 0; i < run.rates.size(); ++i) {
+    CAPTURE(run.config.name, run.config.warmup_steps, i);
+    CHECK(learning_rate(run.config, 1.0, int64_t(i) + 1, 1000) == Approx(run.rates[i]));
   }
 }
 
@@ -62,9 +85,9 @@ TEST_CASE("schedules whose shape names min_lr fall to it and stay there, the oth
     CAPTURE(name, shape);
     const auto config = schedule(name, 10, 100, 0.1);
     const double end = shape.find("min_lr") != std::string::npos ? 0.1 : 0.7;
-    CHECK(learning_rate(config, 0.7, 100, 100) == end);
+    CHECK(learning_rate(config, 0.7, 101, 100) == end);
     CHECK(learning_rate(config, 0.7, 5000, 100) == end);
-    CHECK(learning_rate(config, 0.7, 99, 100) > 0.1);
+    CHECK(learning_rate(config, 0.7, 100, 100) > 0.1);
     for (int t = 11; t < 100; ++t)
       CHECK(learning_rate(config, 0.7, t + 1, 100) <= learning_rate(config, 0.7, t, 100));
   }
@@ -75,24 +98,25 @@ TEST_CASE("wsd keeps the peak, then falls linearly over the last decay_fraction 
   config.decay_fraction = 0.25;
   CHECK(learning_rate(config, 0.7, 11, 100) == 0.7);
   CHECK(learning_rate(config, 0.7, 75, 100) == 0.7);
-  CHECK(learning_rate(config, 1.0, 80, 100) == Approx(0.8));
-  CHECK(learning_rate(config, 1.0, 95, 100) == Approx(0.2));
+  CHECK(learning_rate(config, 1.0, 80, 100) == Approx(0.84));
+  CHECK(learning_rate(config, 1.0, 95, 100) == Approx(0.24));
 }
 
 TEST_CASE("a wsd that decays all the time starts to fall after the warm-up") {
   auto config = schedule("wsd", 20, 100, 0.0);
   config.decay_fraction = 1.0;
   CHECK(learning_rate(config, 1.0, 20, 100) == 1.0);
-  CHECK(learning_rate(config, 1.0, 60, 100) == Approx(0.5));
+  CHECK(learning_rate(config, 1.0, 60, 100) == Approx(1.0 - 40.0 / 81));
   config.decay_fraction = 0.0;
-  CHECK(learning_rate(config, 1.0, 99, 100) == 1.0);
-  CHECK(learning_rate(config, 1.0, 100, 100) == 0.0);
+  CHECK(learning_rate(config, 1.0, 100, 100) == 1.0);
+  CHECK(learning_rate(config, 1.0, 101, 100) == 0.0);
 }
 
 TEST_CASE("total_steps 0 means the steps of the run") {
   const auto config = schedule("linear", 0, 0, 0.0);
-  CHECK(learning_rate(config, 1.0, 25, 100) == Approx(0.75));
-  CHECK(learning_rate(config, 1.0, 100, 100) == 0.0);
+  CHECK(learning_rate(config, 1.0, 25, 100) == Approx(0.76));
+  CHECK(learning_rate(config, 1.0, 100, 100) == Approx(0.01));
+  CHECK(learning_rate(config, 1.0, 101, 100) == 0.0);
 }
 
 TEST_CASE("a warm-up longer than the run still rises") {

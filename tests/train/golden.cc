@@ -53,7 +53,7 @@ RunConfig golden_config(const std::string& name, int world_size, std::vector<std
   set("optim.clip", optim["grad_clip"]);
   set("lr_schedule.name", optim["schedule"]);
   set("lr_schedule.warmup_steps", optim["warmup_steps"]);
-  set("lr_schedule.total_steps", optim["total_steps"]);
+  set("lr_schedule.total_steps", optim["total_steps"].get<int>() - 1);  // see README.md
   set("lr_schedule.min_lr", optim["min_lr"]);
   return load_config("", sets).run;
 }

@@ -26,7 +26,7 @@ class EndlessStream final : public Stream {
   void record(Event& event) override { simulated_->record(event); }
   void wait(Event& event) override { simulated_->wait(event); }
   void synchronize(Deadline deadline) override {
-    std::this_thread::sleep_until(deadline.when());
+    std::this_thread::sleep_for(deadline.remaining());
     fail(ErrorKind::kDevice, "synchronise stream 'compute': the GPU is not done");
   }
 

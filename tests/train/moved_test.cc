@@ -31,7 +31,7 @@ RunConfig moved_config(int world_size, const std::string& checkpoints, const Set
                    "optim.lr=3e-3",
                    "lr_schedule.name=cosine",
                    "lr_schedule.warmup_steps=4",
-                   "lr_schedule.total_steps=30",
+                   "lr_schedule.total_steps=29",
                    "lr_schedule.min_lr=3e-4",
                    "checkpoint.dir=" + checkpoints};
   const nlohmann::json run = read_json(moved_path("run.json"));

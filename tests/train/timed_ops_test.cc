@@ -39,7 +39,7 @@ TEST_CASE("a measurement takes a run's first steps and has their time", "[train]
     CHECK(rank.of_classes.sum() < rank.step_seconds);
     CHECK(rank.of_classes.classes[size_t(KernelClass::kWeightProducts)] > 0);
     CHECK(rank.tokens == 4 * 20 * 3);
-    CHECK(rank.mfu > 0);
+    CHECK_FALSE(rank.mfu);  // of a CPU
     CHECK(rank.graphs.empty());
     CHECK((rank.of_classes.waits > 0) == (world_size > 1));
     CHECK((rank.of_classes.collectives > 0) == (world_size > 1));

@@ -1,15 +1,33 @@
+#include <sys/stat.h>
+
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <limits>
+#include <utility>
 
 #include "lib/base/log.h"
 #include "lib/train/metrics.h"
 #include "lib/train/progress.h"
+#include "lib/train/resume_checks.h"
+#include "lib/train/weights_file.h"
 #include "tests/catch.h"
 #include "tests/train/golden.h"
 #include "tests/train/golden_model.h"
 
 namespace gxp {
 namespace {
+
+std::string content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+ino_t inode_of(const std::string& path) {
+  struct stat status = {};
+  REQUIRE(::stat(path.c_str(), &status) == 0);
+  return status.st_ino;
+}
 
 TEST_CASE("a loss that is not finite ends the run and leaves the weights alone", "[train]") {
   const RunConfig config = golden_config("gpt2-accum", 1);
@@ -126,6 +144,50 @@ TEST_CASE("metrics keep the lines of the steps before a resume, and none of the 
   for (std::string line; std::getline(file, line);)
     steps.push_back(nlohmann::json::parse(line)["step"]);
   CHECK(steps == std::vector<int64_t>{1, 2, 3, 4});
+}
+
+TEST_CASE("metrics are cut where a resume goes on, and what is kept is never written again",
+          "[train]") {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "metrics.jsonl";
+  const std::string kept = "{\"step\":1}\nnot metrics\n{\"step\":\"x\"}\n{\"step\":2}\n";
+  std::ofstream(path) << kept << "{\"step\":3}\n{\"step\":4}\n{\"st";
+  const ino_t file = inode_of(path);
+  { const MetricsFile resumed(path, 2); }
+  CHECK(content_of(path) == kept);
+  CHECK(inode_of(path) == file);
+  { const MetricsFile again(path, 0); }
+  CHECK(content_of(path).empty());
+}
+
+TEST_CASE("weights that are not finite are named before the first step", "[train]") {
+  const float bad = GENERATE(std::nanf(""), -INFINITY);
+  std::vector<float> values(1000, 1.5f);
+  values[700] = values[900] = bad;
+  CHECK_THROWS_WITH(
+      require_finite(memory_of(std::as_const(values)), "load weights from w", "h.0.attn", 50),
+      Catch::Contains("load weights from w: element 750 of h.0.attn is") &&
+          Catch::Contains("and 1 more"));
+  values.assign(1000, -3e38f);
+  CHECK_NOTHROW(require_finite(memory_of(std::as_const(values)), "load", "w", 0));
+}
+
+TEST_CASE("what decides over the steps and has changed since the checkpoint is one line",
+          "[train]") {
+  CheckpointInfo info;
+  info.world_size = 2;
+  info.config = {{"optim.lr", "0.001"},      {"lr_schedule.name", "\"cosine\""},
+                 {"data.train", "[\"a\"]"},  {"train.steps", "40"},
+                 {"train.micro_batch", "4"}, {"train.grad_accum", "1"},
+                 {"train.log_every", "10"}};
+  CHECK(describe_changes(info, info.config, 8).empty());
+  const KeyValues now = {{"optim.lr", "1e-3"},       {"lr_schedule.name", "\"linear\""},
+                         {"data.train", "[\"b\"]"},  {"train.steps", "80"},
+                         {"train.micro_batch", "2"}, {"train.log_every", "1"}};
+  CHECK(describe_changes(info, now, 4) ==
+        "lr_schedule.name was \"cosine\" and is \"linear\" now; data.train was [\"a\"] and is "
+        "[\"b\"] "
+        "now; train.steps was 40 and is 80 now; a step had 8 samples and has 4 now");
 }
 
 TEST_CASE("durations are short to read", "[train]") {

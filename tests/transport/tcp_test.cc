@@ -95,9 +95,9 @@ TEST_CASE("more peers than are tried one by one are served by events", "[tcp]") 
   CHECK(right == 3 * 9 * 9);
 }
 
-TEST_CASE("a host is lost when repeated packets and probes are not answered", "[tcp]") {
-  CHECK(is_lost({.unanswered = 4, .ms_since_acknowledged = 3000}));
-  CHECK_FALSE(is_lost({.unanswered = 0, .ms_since_acknowledged = 60000}));  // nothing was asked
-  CHECK_FALSE(is_lost({.unanswered = 1, .ms_since_acknowledged = 60000}));  // one packet lost
-  CHECK_FALSE(is_lost({.unanswered = 9, .ms_since_acknowledged = 100}));
+TEST_CASE("a host is silent when repeated packets and probes are not answered", "[tcp]") {
+  CHECK(is_silent({.unanswered = 4, .ms_since_acknowledged = 3000}));
+  CHECK_FALSE(is_silent({.unanswered = 0, .ms_since_acknowledged = 60000}));  // nothing was asked
+  CHECK_FALSE(is_silent({.unanswered = 1, .ms_since_acknowledged = 60000}));  // one packet lost
+  CHECK_FALSE(is_silent({.unanswered = 9, .ms_since_acknowledged = 100}));
 }

@@ -109,7 +109,9 @@ std::string headline(const WaitGraph& ranks, int culprit, const FlightEntry& ope
                      int waiting) {
   const std::string what = describe_sized(operation);
   if (ranks.kind(culprit) == RankAnswer::Kind::kSilent)
-    return fmt::format("it does not respond, its process may be stopped; needed for {}", what);
+    return fmt::format(
+        "it does not respond, its process may be stopped, or its host out of reach; needed for {}",
+        what);
   if (ranks.kind(culprit) == RankAnswer::Kind::kLeft)
     return fmt::format("it has left the job in good order; needed for {}", what);
   if (ranks.record(culprit) == nullptr)
@@ -173,6 +175,18 @@ Finding describe_circle(const WaitGraph& ranks, std::vector<int> circle) {
                              "for each other in a circle: is a link slow, or was a message "
                              "lost?{}",
                              *least, describe_sized(first), describe_others(ranks, -1, first))}};
+  }
+  // Who is in a later operation has sent its part of the former: that is on its way.
+  for (const int rank : circle) {
+    const FlightEntry& operation = *ranks.running(rank);
+    const int sender = ranks.waits_for(rank);
+    if (!is_collective(operation) || same_operation(*ranks.running(sender), operation) ||
+        !ranks.has_entered(sender, operation))
+      continue;
+    return {{sender,
+             fmt::format("rank {} has got no message from it in {}, of which it has done its "
+                         "part: is a link slow or cut, or was a message lost?{}",
+                         rank, describe_sized(operation), describe_others(ranks, -1, operation))}};
   }
   std::vector<std::string> waits;
   for (const int rank : circle)

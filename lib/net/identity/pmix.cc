@@ -111,7 +111,10 @@ class PmixClient {
     check(functions_.fence(nullptr, 0, &collect, 1, end_fence, ended.get()),
           "meet the other ranks");
     ended.release();  // end_fence() owns it now
-    if (status.wait_until(deadline_.when()) != std::future_status::ready)
+    while (status.wait_for(deadline_.remaining()) != std::future_status::ready &&
+           !deadline_.expired()) {
+    }
+    if (status.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
       fail(ErrorKind::kPeer,
            "meet the other ranks at the PMIx server: not all came within {:g} s; has one ended, or "
            "do only some have MASTER_ADDR, MASTER_PORT and a job secret set?",

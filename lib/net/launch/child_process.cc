@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "lib/base/error.h"
+#include "lib/base/running_time.h"
 
 namespace gxp {
 namespace {
@@ -107,7 +108,7 @@ std::optional<int> ChildProcess::reap() {
   while (running() && ::waitpid(pid_, &status, WNOHANG | WUNTRACED | WCONTINUED) == pid_) {
     stopped_.reset();
     if (WIFSTOPPED(status)) {
-      stopped_ = {WSTOPSIG(status), Deadline::Clock::now()};
+      stopped_ = {WSTOPSIG(status), running_time()};
     } else if (!WIFCONTINUED(status)) {
       pid_ = -1;
       return status;

@@ -3,12 +3,12 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <csignal>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "lib/base/deadline.h"
 #include "lib/base/environment.h"
 #include "lib/base/fd.h"
 #include "lib/net/launch/line_splitter.h"
@@ -48,7 +48,7 @@ class ChildProcess {
   // As of the last reap(): the signal that has stopped it, and since when; nothing while it runs.
   struct Stop {
     int signal = 0;
-    Deadline::Clock::time_point since;
+    std::chrono::nanoseconds since;  // by running_time()
   };
   [[nodiscard]] const std::optional<Stop>& stopped() const { return stopped_; }
   // Sends a signal, if it still runs.

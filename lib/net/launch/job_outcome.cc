@@ -3,9 +3,17 @@
 #include <sys/wait.h>
 
 #include "lib/base/error.h"
+#include "lib/base/running_time.h"
 #include "lib/net/launch/signals.h"
 
 namespace gxp {
+namespace {
+
+bool asks_to_stop(int signal) {
+  return signal == SIGHUP || signal == SIGINT || signal == SIGTERM || signal == SIGUSR1;
+}
+
+}  // namespace
 
 void JobOutcome::add(const ChildProcess& rank, int status) {
   const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -17,16 +25,24 @@ void JobOutcome::add(const ChildProcess& rank, int status) {
     stopped_code_ = 128 + signal;
   } else if (signal != 0) {
     failure = Failure::kKilled;
-  } else if (code > 128 && rank.was_sent(code - 128)) {
+  } else if (code > 128 && (rank.was_sent(code - 128) || asks_to_stop(code - 128))) {
     stopped_code_ = code;
   } else if (code != 0) {
     failure = code == gxp::exit_code(ErrorKind::kPeer) ? Failure::kLostPeer : Failure::kOwn;
   }
-  if (failure > Failure::kNone && !failed_at_) failed_at_ = Deadline::Clock::now();
+  if (failure > Failure::kNone && !failed_at_) failed_at_ = running_time();
   if (failure <= failure_) return;
   failure_ = failure;
   culprit_ = rank.rank();
   status_ = status;
+}
+
+bool JobOutcome::killed_by_stop_signal() const {
+  return culprit_was_killed() && asks_to_stop(WTERMSIG(status_)) && !stopped();
+}
+
+bool JobOutcome::stopped() const {
+  return culprit_was_killed() && (own_signals_ >> WTERMSIG(status_) & 1) != 0;
 }
 
 std::string JobOutcome::describe() const {
@@ -37,6 +53,7 @@ std::string JobOutcome::describe() const {
 }
 
 int JobOutcome::exit_code() const {
+  if (stopped()) return 128 + WTERMSIG(status_);
   if (failure_ == Failure::kNone && !killed_on_request_) return stopped_code_;
   if (failure_ == Failure::kNone || culprit_was_killed()) return gxp::exit_code(ErrorKind::kPeer);
   return WEXITSTATUS(status_);

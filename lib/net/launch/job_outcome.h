@@ -1,23 +1,30 @@
 // What the ends of this host's ranks say about the job: the rank that failed first, the exit code.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 
-#include "lib/base/deadline.h"
 #include "lib/net/launch/child_process.h"
 
 namespace gxp {
 
 class JobOutcome {
  public:
-  // `rank` has ended with this wait status. An end by a signal that the launcher has sent, or with
-  // 128 + its number, is no failure.
+  // `rank` has ended with this wait status. An end by a signal that the launcher has sent, with
+  // 128 + its number, or with 128 + that of a signal that asks to stop, is no failure.
   void add(const ChildProcess& rank, int status);
+  // The launcher itself has got this signal. What it killed a rank with is no failure either: it was
+  // sent to all processes of the job.
+  void take_signal(int number) { own_signals_ |= uint64_t{1} << number; }
 
-  // When the first rank failed; nothing: none has.
-  [[nodiscard]] std::optional<Deadline::Clock::time_point> failed_at() const { return failed_at_; }
+  // When the first rank failed, by running_time(); nothing: none has.
+  [[nodiscard]] std::optional<std::chrono::nanoseconds> failed_at() const { return failed_at_; }
+  // Whether the culprit was killed by a signal that asks to stop, which the launcher has not got yet.
+  [[nodiscard]] bool killed_by_stop_signal() const;
+  // Whether nothing has failed but ranks that were killed by a signal of the launcher's own.
+  [[nodiscard]] bool stopped() const;
   // The rank to blame: the first with the gravest failure.
   [[nodiscard]] int culprit() const { return culprit_; }
   [[nodiscard]] bool culprit_was_killed() const { return failure_ == Failure::kKilled; }
@@ -34,7 +41,8 @@ class JobOutcome {
   Failure failure_ = Failure::kNone;
   int culprit_ = -1;
   int status_ = 0;  // the culprit's
-  std::optional<Deadline::Clock::time_point> failed_at_;
+  std::optional<std::chrono::nanoseconds> failed_at_;
+  uint64_t own_signals_ = 0;  // a bit for each
   bool killed_on_request_ = false;
   int stopped_code_ = 0;  // 128 + the number of a passed-on signal that ended a rank
 };

@@ -14,6 +14,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/running_time.h"
 #include "lib/net/identity/user_secret.h"
 #include "lib/net/launch/child_process.h"
 #include "lib/net/launch/exit_messages.h"
@@ -62,8 +63,15 @@ SignalFd take_signals_over() {
   return SignalFd{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGPIPE};
 }
 
+// Within this time the ranks and the launcher get a signal that is sent to all of them.
+constexpr auto kSameSignal = 500ms;
 // How long a rank that has lost a peer is not yet named: the peer may end a little later.
 constexpr auto kCausePatience = 1s;
+
+// Bytes that a reader may be behind: of the log, then lines are dropped; of results, then the ranks
+// that write them wait.
+constexpr size_t kMostLog = size_t{4} << 20;
+constexpr size_t kMostResults = size_t{64} << 20;
 
 class RankLauncher {
  public:
@@ -73,12 +81,13 @@ class RankLauncher {
   int run() {
     start_ranks();
     while (any_running()) serve();
+    if (outcome_.killed_by_stop_signal()) await_own_signal();
     for (ChildProcess& rank : ranks_) finish_output(rank);
     announce();
     // Ranks that the launcher has ended only report that.
-    if (steps_taken_ == 0) print_exit_messages();
+    if (steps_taken_ == 0 && !outcome_.stopped()) print_exit_messages();
     drain();
-    return outcome_.exit_code();
+    return exit_code();
   }
 
  private:
@@ -136,9 +145,10 @@ class RankLauncher {
     std::vector<std::pair<int, RankOutput*>> streams;
     for (ChildProcess& rank : ranks_) {
       for (RankOutput* stream : {&rank.out, &rank.err}) {
-        // One whose reader is behind fills up, and its rank waits.
-        const bool behind = output_of(*stream).pending();
-        ready.push_back({behind ? -1 : stream->pipe.get(), POLLIN, 0});  // poll() skips -1
+        // Also where the reader of our own output is behind: a rank that waited to write a line
+        // would be late for the others.
+        const bool full = output_of(*stream).held() > kMostResults;
+        ready.push_back({full ? -1 : stream->pipe.get(), POLLIN, 0});  // poll() skips -1
         streams.emplace_back(rank.rank(), stream);
       }
     }
@@ -153,12 +163,14 @@ class RankLauncher {
   }
 
   // Waits for one of `entries`, a signal or a reader of our output, and serves the last two.
-  void wait_for(std::vector<pollfd>& entries) {
+  void wait_for(std::vector<pollfd>& entries) { wait_for(entries, timeout_ms()); }
+  void wait_for(std::vector<pollfd>& entries, int timeout) {
     const size_t own = entries.size();
     entries.push_back({signals_.fd(), POLLIN, 0});
     for (const Output* output : {&out_, &err_}) entries.push_back({output->fd(), POLLOUT, 0});
-    const int count = ::poll(entries.data(), entries.size(), timeout_ms());
+    const int count = ::poll(entries.data(), entries.size(), timeout);
     if (count < 0 && errno != EINTR) check_sys(count, "wait for the ranks");
+    look_at_running_time();  // a pause of all processes makes no rank late
     entries.resize(own);
     take_signals();
     out_.flush();
@@ -183,6 +195,7 @@ class RankLauncher {
 
   void take_signals() {
     for (const int number : signals_.take()) {
+      outcome_.take_signal(number);
       bool& sent = number == SIGUSR1 ? usr1_sent_ : hangup_sent_;
       if ((number == SIGUSR1 || number == SIGHUP) && !sent) {
         sent = true;
@@ -194,7 +207,25 @@ class RankLauncher {
     }
   }
 
+  // A signal to all processes of the job may reach the ranks first, before they catch it.
+  void await_own_signal() {
+    const Deadline deadline = Deadline::after(kSameSignal);
+    std::vector<pollfd> none;
+    while (outcome_.killed_by_stop_signal() && !deadline.expired())
+      wait_for(none, deadline.remaining_ms());
+  }
+
+  // What the results, which a full disk may have cut, make of the ranks' code.
+  int exit_code() {
+    const int code = outcome_.exit_code();
+    if (code != 0 || out_.error() == 0) return code;
+    log(LogLevel::kError, fmt::format("write the results: {}", system_text(out_.error())));
+    drain();
+    return gxp::exit_code(ErrorKind::kIo);
+  }
+
   void reap() {
+    take_signals();  // they may explain why a rank has ended
     for (ChildProcess& rank : ranks_) {
       const std::optional<int> status = rank.reap();
       if (!status) continue;
@@ -205,7 +236,7 @@ class RankLauncher {
 
   // Names the culprit, once: by its own message, if it has left one.
   void announce() {
-    if (announced_ || !outcome_.failed_at()) return;
+    if (announced_ || !outcome_.failed_at() || outcome_.stopped()) return;
     announced_ = true;
     const bool killed = outcome_.culprit_was_killed();
     if (!killed) print_exit_messages();
@@ -225,7 +256,9 @@ class RankLauncher {
   // The steps that follow a failure.
   void escalate() {
     if (!outcome_.failed_at()) return;
-    const auto since = Deadline::Clock::now() - *outcome_.failed_at();
+    if (outcome_.killed_by_stop_signal() && running_time() - *outcome_.failed_at() < kSameSignal)
+      return;
+    const auto since = running_time() - *outcome_.failed_at();
     if (!outcome_.may_be_consequence() || since > kCausePatience) announce();
     if (since > options_.terminate_after) send_signal(SIGTERM, 1);
     if (since > options_.kill_after) send_signal(SIGKILL, 2);
@@ -251,7 +284,7 @@ class RankLauncher {
   // Where one rank of this host still runs, it loses the stopped ones itself, and fails.
   void end_stopped() {
     if (options_.host_count == 1) return;
-    const auto before = Deadline::Clock::now() - options_.stopped_after;
+    const auto before = running_time() - options_.stopped_after;
     const bool all = std::all_of(ranks_.begin(), ranks_.end(), [before](const auto& rank) {
       return !rank.running() || (rank.stopped() && rank.stopped()->since <= before);
     });
@@ -320,7 +353,7 @@ class RankLauncher {
   bool hangup_sent_ = false;
   int stop_count_ = 0;  // SIGINTs and SIGTERMs
   Output out_{STDOUT_FILENO};
-  Output err_{STDERR_FILENO};
+  Output err_{STDERR_FILENO, kMostLog};
 };
 
 }  // namespace

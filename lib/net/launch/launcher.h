@@ -12,8 +12,9 @@
 //             The line "gxp: error: CAUSE" with which a rank ends waits until the culprit is known,
 //             and each cause is told once, the culprit's first, as "gxp[rank N] error CAUSE"
 //             (lib/net/launch/exit_messages.h). The launcher names a culprit that has left none.
-//             A slow reader slows down the ranks; one that takes nothing keeps the launcher from
-//             ending until a signal, but from nothing else.
+//             A reader that is behind, or takes nothing, delays no rank: results wait in memory, up
+//             to 64 MiB, and of the log what is beyond 4 MiB is dropped, with a line that counts it. It
+//             keeps the launcher from ending until a signal, but from nothing else.
 //   Failure   when a rank fails, the others normally learn it from the store and end. Those that
 //             have not after `terminate_after` get SIGTERM, after `kill_after` SIGKILL. On several
 //             hosts, nobody here would fail if all ranks here were stopped (SIGSTOP): they get
@@ -21,7 +22,8 @@
 //   Signals   the first SIGINT or SIGTERM, the first SIGUSR1 and, unless it is ignored, the first
 //             SIGHUP go to all ranks (to finish the step and save); a second SIGINT or SIGTERM
 //             kills them, and output that the reader has not taken is dropped. Ranks are in process
-//             groups of their own, so that a terminal's Ctrl-C reaches them once.
+//             groups of their own, so that a terminal's Ctrl-C reaches them once. A signal that is
+//             sent to the ranks as well, before or after, is the same wish.
 //   CPUs      where the host has a CPU for each of its ranks, each rank gets an even share of them
 //             for itself: left to the system, two ranks that wait for each other may share one for
 //             long (8 bytes over TCP: 65 us instead of 4).
@@ -50,8 +52,9 @@ struct LaunchOptions {
   std::chrono::milliseconds stopped_after{120000};
 };
 
-// Runs the ranks until all have ended. Returns 0 if all did well, 128 + N if signal N,
-// passed on to them, ended them or made them end with that code, 5 if a signal killed one, else
+// Runs the ranks until all have ended. Returns 0 if all did well (4 if stdout has not taken the
+// results), 128 + N if signal N, passed on to them or sent to them and this process, ended them or
+// made them end with that code, 5 if another signal killed one, else
 // the exit code of the rank that failed first, where code 5 (a lost peer) counts as a consequence
 // if another rank has another failure. Logs which rank it was. To be called from the main thread of
 // a process with no other threads, with process_environment() or a changed copy. Throws kConfig if

@@ -1,6 +1,7 @@
 // What a process writes to one of its own streams, without ever waiting for the reader.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -10,19 +11,31 @@ namespace gxp {
 // gone, takes everything from then on, and it is lost.
 class Output {
  public:
-  explicit Output(int fd) : fd_(fd) {}
+  // `most_kept`: bytes that the reader may be behind; what is added then is dropped, a line at a time,
+  // and a line counts that. 0: all is kept.
+  explicit Output(int fd, size_t most_kept = 0) : fd_(fd), most_kept_(most_kept) {}
 
-  // Keeps it; flush() writes it.
-  void add(std::string_view text);
+  // Keeps the line; flush() writes it.
+  void add(std::string_view line);
   // As much as its reader takes now.
   void flush();
 
   // Whether something is kept: then poll() for POLLOUT on fd(), which is -1 otherwise.
   [[nodiscard]] bool pending() const { return written_ < text_.size(); }
   [[nodiscard]] int fd() const { return pending() ? fd_ : -1; }
+  // Bytes of it.
+  [[nodiscard]] size_t held() const { return text_.size() - written_; }
+  // errno of the write that has failed; 0: none has, or the reader has only gone.
+  [[nodiscard]] int error() const { return error_; }
 
  private:
+  void count_dropped();
+  void trim();
+
   int fd_;
+  size_t most_kept_;
+  size_t dropped_ = 0;  // lines, since the last count
+  int error_ = 0;
   bool closed_ = false;
   std::string text_;
   size_t written_ = 0;  // of it

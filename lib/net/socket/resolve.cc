@@ -48,7 +48,9 @@ int ask_name_servers(const std::string& host, const std::string& port, int flags
     promise.set_value({error, own(list)});
   }).detach();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (answer.wait_for(deadline.remaining()) != std::future_status::ready) return EAI_INPROGRESS;
+  while (answer.wait_for(deadline.remaining()) != std::future_status::ready) {
+    if (deadline.expired()) return EAI_INPROGRESS;
+  }
   auto [error, list] = answer.get();
   found = std::move(list);
   return error;

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <thread>
@@ -226,13 +227,23 @@ bool wait_ready(int socket, short events, Deadline deadline) {
   }
 }
 
-void detect_silence(int socket) {
+// TCP_USER_TIMEOUT is left alone: it would also end the connection to a process that is paused for
+// longer while its receive window is full, in real time even where both ends are paused.
+void detect_silence(int socket, Deadline::Duration limit) {
+  constexpr int kMostSeconds = 32767;  // of the first two options
+  const auto seconds = [limit](int share) {
+    const auto count = std::chrono::ceil<std::chrono::seconds>(limit / share).count();
+    return int(std::clamp<int64_t>(count, 1, kMostSeconds));
+  };
   set_option(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 4);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 2);
-  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT,
-             10000);  // ms, for data that is not acknowledged
+  set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, seconds(2));
+  set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, seconds(4));
+  set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, 4);
+  // The pause between two of 15 attempts doubles, up to this; 1 s would be 13 s in all. Where the
+  // option is not known, up to 120 s.
+  constexpr int kTcpRtoMaxMs = 44;  // TCP_RTO_MAX_MS of linux/tcp.h since Linux 6.15
+  const int longest_pause_ms = std::min(seconds(6), 120) * 1000;
+  (void)setsockopt(socket, IPPROTO_TCP, kTcpRtoMaxMs, &longest_pause_ms, sizeof longest_pause_ms);
 }
 
 }  // namespace gxp

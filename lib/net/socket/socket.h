@@ -7,6 +7,7 @@
 //            not makes no difference to these functions.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <span>
@@ -58,8 +59,13 @@ void write_all(int socket, std::span<const std::byte> data, std::string_view pee
 // Whether poll() says that `socket` is ready for `events` (or has failed) before the deadline.
 bool wait_ready(int socket, short events, Deadline deadline);
 
-// Makes the kernel give a silent peer up after about 10 s: a crashed host or a cut cable sends
-// nothing, so TCP alone would wait for hours. A stopped process still answers.
-void detect_silence(int socket);
+// How long a host may be silent unless a caller says otherwise.
+inline constexpr std::chrono::seconds kUsualSilence{60};
+
+// Makes the kernel give a connection up on which nothing moves after some 1.5 times `limit` of silence:
+// a crashed host or a cut cable sends nothing, so TCP alone would wait for hours. A stopped process
+// still answers. What is on its way is sent again for longer than `limit`, up to 15 minutes; no limit
+// ends a connection whose receiver is stopped and takes nothing.
+void detect_silence(int socket, Deadline::Duration limit = kUsualSilence);
 
 }  // namespace gxp

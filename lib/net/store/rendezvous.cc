@@ -10,20 +10,20 @@ void Rendezvous::close(Deadline deadline) {
   if (server) server->wait_goodbyes(deadline);
 }
 
-Rendezvous join_job(const RankIdentity& identity, const Environment& environment,
-                    Deadline deadline) {
+Rendezvous join_job(const RankIdentity& identity, const Environment& environment, Deadline deadline,
+                    Deadline::Duration silence) {
   raise_descriptor_limit();  // ranks need sockets, and strangers must not take the last
   MeetingPoint point = arrange_meeting(identity, environment, deadline);
   Rendezvous job{point.secret, point.store.host, nullptr, nullptr};
   Endpoint endpoint = point.store;
   if (identity.rank == 0) {
-    job.server =
-        std::make_unique<StoreServer>(std::move(point.listener), identity.world_size, job.secret);
+    job.server = std::make_unique<StoreServer>(std::move(point.listener), identity.world_size,
+                                               job.secret, silence);
     endpoint.port = job.server->port();
     if (!is_loopback(endpoint.host)) endpoint.host = "";  // right here, by IPv6 or IPv4
   }
-  job.store =
-      std::make_unique<Store>(endpoint, identity.rank, identity.world_size, job.secret, deadline);
+  job.store = std::make_unique<Store>(endpoint, identity.rank, identity.world_size, job.secret,
+                                      deadline, silence);
   return job;
 }
 

@@ -41,9 +41,9 @@ void check_size(std::string_view what, std::string_view key, std::string_view va
 }  // namespace
 
 Store::Store(const Endpoint& server, int rank, int world_size, const Secret& secret,
-             Deadline deadline)
+             Deadline deadline, Deadline::Duration silence)
     : server_(server), rank_(rank), world_size_(world_size) {
-  const int server_rank = authenticate(secret, deadline);
+  const int server_rank = authenticate(secret, deadline, silence);
   if (server_rank != 0)
     fail(ErrorKind::kPeer, "rendezvous at {}: rank {} answers, not rank 0", to_string(server_),
          server_rank);
@@ -57,10 +57,10 @@ std::string Store::server_name() const { return fmt::format("rank 0 at {}", to_s
 
 // Connects. A server that strangers beset may drop whoever is not done with the handshake, so that
 // is tried again.
-int Store::authenticate(const Secret& secret, Deadline deadline) {
+int Store::authenticate(const Secret& secret, Deadline deadline, Deadline::Duration silence) {
   for (int retries = 0;; ++retries) {
     socket_ = connect_tcp(server_, "rank 0", deadline);
-    detect_silence(socket_.get());
+    detect_silence(socket_.get(), silence);
     try {
       const auto server = authenticate_client(socket_.get(), secret, "store", rank_, deadline);
       sealer_.emplace(server.keys.cipher, server.keys.sending, Protection::kEncrypt);
@@ -219,7 +219,7 @@ std::optional<FailureVerdict> Store::verdict() const {
 
 std::optional<FailureVerdict> Store::wait_verdict(Deadline deadline) const {
   std::unique_lock lock(mutex_);
-  changed_.wait_until(lock, deadline.when(), [this] { return verdict_ || ended_; });
+  deadline.wait(changed_, lock, [this] { return verdict_ || ended_; });
   return verdict_;
 }
 
@@ -283,7 +283,7 @@ std::optional<std::string> Store::request(Frame frame, Deadline deadline) {
   }
   std::unique_lock lock(mutex_);
   auto& answer = answers_[frame.request];
-  changed_.wait_until(lock, deadline.when(), [&] { return answer || verdict_ || ended_; });
+  deadline.wait(changed_, lock, [&] { return answer || verdict_ || ended_; });
   auto result = std::move(answer);
   answers_.erase(frame.request);
   return result;
@@ -312,8 +312,8 @@ void Store::watch() {
     abort(rank_, reason);
     return end(FailureVerdict{rank_, reason});
   }
-  end(FailureVerdict{0, fmt::format("the rendezvous store at {} is gone; was it killed?",
-                                    to_string(server_))});
+  end(FailureVerdict{
+      0, fmt::format("the rendezvous store at {} is gone; was it killed?", to_string(server_))});
 }
 
 void Store::watch_until_end() {

@@ -36,7 +36,9 @@ class Store {
   // Connects, trying again until the deadline while rank 0 does not listen yet, and joins.
   // Throws kPeer if rank 0 does not come, has another secret or another world size, or if another
   // process has joined as this rank.
-  Store(const Endpoint& server, int rank, int world_size, const Secret& secret, Deadline deadline);
+  // `silence`: as detect_silence().
+  Store(const Endpoint& server, int rank, int world_size, const Secret& secret, Deadline deadline,
+        Deadline::Duration silence = kUsualSilence);
   ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
@@ -87,7 +89,7 @@ class Store {
   void close() noexcept;
 
  private:
-  int authenticate(const Secret& secret, Deadline deadline);
+  int authenticate(const Secret& secret, Deadline deadline, Deadline::Duration silence);
   void join(Deadline deadline);
   Frame read_frame(Deadline deadline);
   bool receive();

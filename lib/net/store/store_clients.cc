@@ -27,11 +27,12 @@ bool is_stranger(const StoreConnection& client) { return !client.member && !clie
 
 }  // namespace
 
-StoreClients::StoreClients(Fd listener, const Secret& secret)
+StoreClients::StoreClients(Fd listener, const Secret& secret, Deadline::Duration silence)
     : listener_(std::move(listener)),
       port_(local_endpoint(listener_.get()).port),
       wake_(int(check_sys(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "make an event descriptor"))),
-      secret_(secret) {
+      secret_(secret),
+      silence_(silence) {
   // Not to fail where accept() finds that a client went away after poll() had announced it.
   check_sys(::fcntl(listener_.get(), F_SETFL, O_NONBLOCK), "prepare the store's socket");
 }
@@ -40,7 +41,7 @@ void StoreClients::wake() { ::eventfd_write(wake_.get(), 1); }
 
 std::vector<StoreConnection*> StoreClients::wait(std::optional<Deadline> until) {
   const auto not_after = [&until](const Deadline& other) {
-    if (!until || other.when() < until->when()) until = other;
+    if (!until || other.is_before(*until)) until = other;
   };
   std::vector<pollfd> ready = {{wake_.get(), POLLIN, 0},
                                {may_accept() ? listener_.get() : -1, POLLIN, 0}};
@@ -118,7 +119,7 @@ void StoreClients::accept_client() {
     if (errno == EMFILE || errno == ENFILE) accept_again_ = Deadline::after(100ms);
     return;
   }
-  detect_silence(socket.get());
+  detect_silence(socket.get(), silence_);
   clients_.emplace_back(std::move(socket), secret_, kHandshakeTime);
 }
 

@@ -20,7 +20,7 @@ namespace gxp {
 
 class StoreClients {
  public:
-  StoreClients(Fd listener, const Secret& secret);
+  StoreClients(Fd listener, const Secret& secret, Deadline::Duration silence);
 
   [[nodiscard]] int port() const { return port_; }
   // Ends the wait() that is under way, or the next one.
@@ -46,6 +46,7 @@ class StoreClients {
   const int port_;
   Fd wake_;
   const Secret secret_;
+  const Deadline::Duration silence_;    // of detect_silence()
   std::list<StoreConnection> clients_;  // the oldest first; a list: addresses stay
   bool knocks_ = false;                 // a new client waits at the listener
   Deadline accept_again_ = Deadline::after(Deadline::Duration::zero());

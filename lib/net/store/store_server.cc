@@ -31,8 +31,8 @@ constexpr int kMaxWarnings = 8;  // about refused clients: garbage must not fill
 // Everything but what `mutex_` guards belongs to the thread.
 class StoreServer::Loop {
  public:
-  Loop(Fd listener, int world_size, const Secret& secret)
-      : clients_(std::move(listener), secret),
+  Loop(Fd listener, int world_size, const Secret& secret, Deadline::Duration silence)
+      : clients_(std::move(listener), secret, silence),
         world_size_(world_size),
         table_(world_size, [this](int rank, uint32_t request, const std::string& value) {
           const auto member = members_.find(rank);
@@ -56,7 +56,7 @@ class StoreServer::Loop {
 
   bool wait_goodbyes(Deadline deadline) {
     std::unique_lock lock(mutex_);
-    changed_.wait_until(lock, deadline.when(), [this] { return failed_ || left_ == world_size_; });
+    deadline.wait(changed_, lock, [this] { return failed_ || left_ == world_size_; });
     return !failed_ && left_ == world_size_;
   }
 
@@ -95,7 +95,7 @@ class StoreServer::Loop {
   // The first of the deadline and the times at which this thread acts without a request.
   [[nodiscard]] std::optional<Deadline> earliest(std::optional<Deadline> deadline) const {
     for (const auto& due : {grace_, inquiry_ ? std::optional(inquiry_->wake_at()) : std::nullopt}) {
-      if (due && (!deadline || due->when() < deadline->when())) deadline = due;
+      if (due && (!deadline || due->is_before(*deadline))) deadline = due;
     }
     return deadline;
   }
@@ -292,8 +292,9 @@ class StoreServer::Loop {
   std::jthread thread_;  // last: it uses everything above
 };
 
-StoreServer::StoreServer(Fd listener, int world_size, const Secret& secret)
-    : loop_(std::make_unique<Loop>(std::move(listener), world_size, secret)) {}
+StoreServer::StoreServer(Fd listener, int world_size, const Secret& secret,
+                         Deadline::Duration silence)
+    : loop_(std::make_unique<Loop>(std::move(listener), world_size, secret, silence)) {}
 
 StoreServer::~StoreServer() = default;
 

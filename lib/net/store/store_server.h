@@ -28,6 +28,7 @@
 #include "lib/base/fd.h"
 #include "lib/net/identity/identity.h"
 #include "lib/net/socket/secret.h"
+#include "lib/net/socket/socket.h"
 #include "lib/net/store/verdict.h"
 
 namespace gxp {
@@ -36,8 +37,9 @@ inline constexpr const char* kStoreFdVariable = "GXP_STORE_FD";
 
 class StoreServer {
  public:
-  // Serves on a listening socket from now on.
-  StoreServer(Fd listener, int world_size, const Secret& secret);
+  // Serves on a listening socket from now on. `silence`: as detect_silence().
+  StoreServer(Fd listener, int world_size, const Secret& secret,
+              Deadline::Duration silence = kUsualSilence);
   // Delivers what is queued for the clients, for 1 s at most, and tells them that the store ends
   // in good order.
   ~StoreServer();

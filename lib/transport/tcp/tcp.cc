@@ -24,8 +24,6 @@ namespace gxp {
 
 namespace {
 
-constexpr int kTcpRtoMaxMs = 44;  // TCP_RTO_MAX_MS of linux/tcp.h since Linux 6.15
-
 // Nothing is lost inside a host, and a congestion control that paces (BBR) halves the bandwidth. To
 // be called before a connection exists: pacing does not end with the one that began it.
 void avoid_pacing(int socket) {
@@ -33,20 +31,12 @@ void avoid_pacing(int socket) {
   (void)setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, kReno.data(), kReno.size());
 }
 
-// TCP_USER_TIMEOUT is left alone: it would also end the connection to a rank that computes for
-// longer and lets its receive window fill up. TcpStream::look_for_silence() sees what it would see.
-void set_up(int socket) {
-  const auto set = [&](int level, int name, int value) {
-    check_sys(setsockopt(socket, level, name, &value, sizeof value), "set up a TCP connection");
-  };
-  set(IPPROTO_TCP, TCP_NODELAY, 1);  // or the end of a message may wait 40 ms
-  set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, 2);   // s of silence before the first probe
-  set(IPPROTO_TCP, TCP_KEEPINTVL, 1);  // s
-  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-  // Where it is not known the pauses between two attempts double.
-  const int longest_pause_ms = 1000;
-  (void)setsockopt(socket, IPPROTO_TCP, kTcpRtoMaxMs, &longest_pause_ms, sizeof longest_pause_ms);
+// What is sent and not answered, TcpStream::look_for_silence() sees.
+void set_up(int socket, Deadline::Duration silence) {
+  const int on = 1;  // or the end of a message may wait 40 ms
+  check_sys(setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on),
+            "set up a TCP connection");
+  detect_silence(socket, silence);
 }
 
 // The local address of the interface that leads to `host`. Connecting a datagram socket sends
@@ -136,7 +126,7 @@ std::vector<MeshConnection> connect_ranks(const TransportContext& context,
   }
   auto connections = connect_mesh_with_keys(context, std::move(parts));
   for (const MeshConnection& connection : connections) {
-    if (connection.socket.valid()) set_up(connection.socket.get());
+    if (connection.socket.valid()) set_up(connection.socket.get(), context.tcp.silence);
   }
   return connections;
 }
@@ -177,6 +167,7 @@ std::unique_ptr<LinkGroup> connect_tcp_links(const TransportContext& context,
     }
   }
   auto common = std::make_unique<TcpCommon>();
+  common->silence = context.tcp.silence;
   std::vector<TcpPeer> peers(of_peers.size());
   for (size_t peer = 0; peer < peers.size(); ++peer) {
     if (of_peers[peer].empty()) continue;

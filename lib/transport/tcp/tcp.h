@@ -5,9 +5,8 @@
 // ones go from the user's span to the user's span, or in pieces that stay in the cache to the
 // combiner. How many connections a pair has and how large their buffers are is tried out at the
 // start (tcp_tuning.h).
-// A rank whose process ends is noticed at once, a host that vanishes within some 5 s (10 and more
-// before Linux 6.15, if the peer was not reading); a rank that is merely busy, or stopped, is left
-// in peace however long it does not read.
+// A rank whose process ends is noticed at once, a host that vanishes after TcpOptions::silence; a
+// rank that is merely busy, or stopped, is left in peace however long it does not read.
 #pragma once
 
 #include <memory>

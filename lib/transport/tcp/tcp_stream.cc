@@ -135,13 +135,19 @@ void TcpStream::set_ready(size_t index, bool readable, bool writable) {
 }
 
 void TcpStream::look_for_silence() {
-  for (const Connection& connection : connections_) {
+  for (Connection& connection : connections_) {
     tcp_info info{};
     socklen_t size = sizeof info;
     if (getsockopt(connection.socket.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) continue;
     const TcpSilence silence{unsigned{info.tcpi_retransmits} + info.tcpi_probes,
                              info.tcpi_last_ack_recv};
-    if (is_lost(silence) && closed_.empty()) closed_ = "is out of reach: its host does not answer";
+    if (!is_silent(silence)) {
+      connection.lost_at.reset();
+      continue;
+    }
+    if (!connection.lost_at) connection.lost_at = Deadline::after(common_.silence);
+    if (connection.lost_at->expired() && closed_.empty())
+      closed_ = "is out of reach: its host does not answer";
   }
 }
 

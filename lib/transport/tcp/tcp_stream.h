@@ -7,12 +7,15 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lib/base/deadline.h"
 #include "lib/base/fd.h"
 #include "lib/transport/stream/byte_stream.h"
 
@@ -27,6 +30,7 @@ struct TcpCommon {
       std::make_unique<std::byte[]>(kPieceBytes + kMaxElementBytes);
   // Sockets are only tried after an event; otherwise always.
   bool by_events = false;
+  Deadline::Duration silence = std::chrono::seconds(60);  // TcpOptions::silence
 };
 
 class TcpStream : public ByteStream {
@@ -47,7 +51,8 @@ class TcpStream : public ByteStream {
   [[nodiscard]] int socket(size_t index) const { return connections_[index].socket.get(); }
   // An event of a socket.
   void set_ready(size_t index, bool readable, bool writable);
-  // Closes the stream if the peer's host has stopped to answer. A system call for each socket.
+  // Closes the stream if the peer's host has not answered for TcpCommon::silence. A system call for
+  // each socket.
   void look_for_silence();
 
  private:
@@ -57,6 +62,7 @@ class TcpStream : public ByteStream {
     Fd socket;
     bool readable = true;  // false: there was nothing more; an event will tell
     bool writable = true;
+    std::optional<Deadline> lost_at = std::nullopt;  // unless the silent peer answers before
   };
   [[nodiscard]] const Connection& connection(uint64_t position) const {
     return connections_[position / stripe_bytes_ % connections_.size()];
@@ -89,9 +95,9 @@ struct TcpSilence {
   unsigned ms_since_acknowledged = 0;  // the peer's last acknowledgement
 };
 
-// Whether the other host is gone. A rank that computes and reads nothing, even one that is stopped,
-// answers: its kernel does.
-constexpr bool is_lost(const TcpSilence& silence) {
+// Whether the other host seems to be gone. A rank that computes and reads nothing, even one that is
+// stopped, answers: its kernel does.
+constexpr bool is_silent(const TcpSilence& silence) {
   return silence.unanswered >= 4 && silence.ms_since_acknowledged >= 3000;
 }
 
