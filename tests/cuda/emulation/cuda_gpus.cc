@@ -64,10 +64,8 @@ void set_emulated_capability(int major, int minor) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   const std::lock_guard lock(mutex);
   if (device < 0 || device >= int(gpus.size())) return cudaErrorInvalidDevice;
-  *properties = {
-      "emulated GPU", {}, gxp::emulation::kDeviceBytes, capability.first, capability.second,
-      multiprocessors};
-  properties->uuid.bytes[0] = char(gpus[size_t(device)]);
+  *properties = {"emulated GPU", gxp::emulation::kDeviceBytes, capability.first, capability.second,
+                 multiprocessors};
   return cudaSuccess;
 }
 
