@@ -170,6 +170,17 @@ TEST_CASE("a product whose algorithms all fail is told") {
   CHECK_THROWS_WITH(run_layer(12), "multiply matrices on a GPU: an error of the emulated cuBLASLt");
 }
 
+TEST_CASE("a cache does not remember that a plain product's algorithms all failed") {
+  const CacheFile cache;
+  const Layer expected = run_layer(12);
+  {
+    const BehavingCublas behaving({.plain_fail = true});
+    CHECK_THROWS_WITH(run_layer(12, {.gemm_cache = cache.path()}),
+                      Catch::Contains("an error of the emulated cuBLASLt"));
+  }
+  check_near(run_layer(12, {.gemm_cache = cache.path()}), expected);
+}
+
 // What a product and a layer's backward pass add to a weight's gradient, where the GPU has memory
 // for their tensors alone.
 Floats add_without_memory(const CudaOpsOptions& options) {

@@ -24,7 +24,7 @@ namespace {
 constexpr int kCandidates = 16;  // algorithms that are timed for a product
 constexpr int kGuesses = 4;      // asked for where none is timed, to be tried in their order
 
-// What the cache says where every algorithm failed when it was tried.
+// What the cache says of an end where every algorithm failed when it was tried: it is done apart.
 constexpr CachedChoice kNoAlgorithm = {~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0},
                                        ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}, ~uint64_t{0}};
 // What it says of an end: whether it is fused.
@@ -271,14 +271,16 @@ struct CublasProducts::Impl {
     return candidates;
   }
 
-  // None where there is no memory to find it.
+  // None where there is no memory to find it, nor for a plain product whose algorithms all fail:
+  // that is no choice, and the GPU's memory or driver may be to blame.
   std::optional<CachedChoice> fastest_of(const std::vector<cublasLtMatmulAlgo_t>& candidates,
                                          const Product& product, const Prepared& ready,
                                          const ProductPlaces& places) {
     const TrialMemory other(trial_bytes(product));
     if (!other) return not_timed(trial_bytes(product));
     const Trial trial = try_all(candidates, product, ready, places, other);
-    if (trial.working.empty()) return kNoAlgorithm;
+    if (trial.working.empty())
+      return product.end == ProductEnd::kPlain ? std::nullopt : std::optional(kNoAlgorithm);
     const auto fastest = std::ranges::min_element(trial.times) - trial.times.begin();
     return std::bit_cast<CachedChoice>(trial.working[size_t(fastest)]);
   }

@@ -108,6 +108,7 @@ struct EmulatedCublas {
   bool first_has_failed = false;  // the first result of the heuristics, by its state
   bool first_fails = false;       // the first algorithm, when it is run
   bool all_fail = false;          // with an epilogue that is not plain, when they are run
+  bool plain_fail = false;        // likewise, with one that is
 };
 EmulatedCublas& emulated_cublas();
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void* alpha,

@@ -328,8 +328,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t 
   };
   if (!lies_well(desc->a_scale) || !lies_well(desc->b_scale)) return CUBLAS_STATUS_NOT_SUPPORTED;
   const bool is_first = algo->data[0] == 0;
-  const bool is_broken = (is_first && (behaviour.first_has_failed || behaviour.first_fails)) ||
-                         (behaviour.all_fail && desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT);
+  const bool is_broken =
+      (is_first && (behaviour.first_has_failed || behaviour.first_fails)) ||
+      (desc->epilogue == CUBLASLT_EPILOGUE_DEFAULT ? behaviour.plain_fail : behaviour.all_fail);
   if (is_broken) return CUBLAS_STATUS_EXECUTION_FAILED;
   {
     const std::scoped_lock lock(counts_mutex);
