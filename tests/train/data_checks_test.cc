@@ -3,9 +3,9 @@
 
 #include <fstream>
 
-#include "lib/config/print.h"
 #include "lib/train/training_state.h"
 #include "tests/catch.h"
+#include "tests/error_of.h"
 #include "tests/train/golden.h"
 
 namespace gxp {
