@@ -39,7 +39,7 @@ bool has_gradients(const OptimizerWeight& weight) {
 }
 
 // The number in a tensor of one element, or a Python number.
-std::optional<double> read_step(const TorchArchive& archive, PickleValue value,
+std::optional<double> read_step_of(const TorchArchive& archive, PickleValue value,
                                 const std::string& name) {
   if (value.is(PickleKind::kInteger)) return double(value.integer());
   if (value.is(PickleKind::kFloat)) return value.real();
@@ -87,7 +87,7 @@ KeptOfParameter OptimizerReader::read_entry(PickleValue entry, const std::string
   for (size_t i = 0; i < entry.size(); ++i) {
     const std::string key = to_text(entry.key(i), where);
     if (key == "step") {
-      if (const auto step = read_step(archive_, entry.value(i), key)) steps_.insert(*step);
+      if (const auto step = read_step_of(archive_, entry.value(i), key)) steps_.insert(*step);
     } else if (std::ranges::find(kOptimizerKeys, key, &OptimizerKey::key) == kOptimizerKeys.end()) {
       left_out_.insert(key);
     }
