@@ -18,7 +18,7 @@
 namespace gxp {
 namespace {
 
-std::string content_of(const std::string& path) {
+std::string text_of_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
@@ -154,10 +154,10 @@ TEST_CASE("metrics are cut where a resume goes on, and what is kept is never wri
   std::ofstream(path) << kept << "{\"step\":3}\n{\"step\":4}\n{\"st";
   const ino_t file = inode_of(path);
   { const MetricsFile resumed(path, 2); }
-  CHECK(content_of(path) == kept);
+  CHECK(text_of_file(path) == kept);
   CHECK(inode_of(path) == file);
   { const MetricsFile again(path, 0); }
-  CHECK(content_of(path).empty());
+  CHECK(text_of_file(path).empty());
 }
 
 TEST_CASE("weights that are not finite are named before the first step", "[train]") {
