@@ -17,10 +17,14 @@
 namespace gxp {
 namespace {
 
-// A wait that is longer than kEagerPolling leaves its core, and the driver's locks, to others: it asks the
-// driver again after kSleep, so about 0.1 ms late at worst, with Linux's slack of 50 us for timers.
+// A wait that is longer than kEagerPolling leaves its core, and the driver's locks, to others: it
+// asks the driver again after kSleep, so about 0.1 ms late at worst, with Linux's slack of 50 us for
+// timers.
 constexpr std::chrono::microseconds kEagerPolling{200};
 constexpr std::chrono::microseconds kSleep{50};
+// A driver answers within a few microseconds. A query that takes longer does the work itself, as the
+// emulated GPU's does: no sleep would help it.
+constexpr std::chrono::microseconds kQuery{10};
 
 class CudaEvent final : public Event {
  public:
@@ -196,18 +200,22 @@ class CudaStream final : public Stream {
   // Because cudaStreamSynchronize() knows no deadline.
   cudaError_t poll_gpu(Deadline deadline, const std::function<void()>& watch) const {
     const cudaStream_t stream = native();
-    const auto slow = std::chrono::steady_clock::now() + kEagerPolling;
+    using Clock = std::chrono::steady_clock;
+    auto asked = Clock::now();
+    const auto slow = asked + kEagerPolling;
     cudaError_t state = cudaStreamQuery(stream);
     for (; state == cudaErrorNotReady; state = cudaStreamQuery(stream)) {
+      const bool at_work = Clock::now() - asked > kQuery;
       if (watch) watch();
       if (deadline.expired()) {
         fail(ErrorKind::kDevice, "synchronise stream '{}': the GPU is not done after {:g} s", name_,
              deadline.seconds());
       }
-      if (std::chrono::steady_clock::now() < slow)
+      if (at_work || Clock::now() < slow)
         std::this_thread::yield();
       else
         std::this_thread::sleep_for(kSleep);
+      asked = Clock::now();
     }
     if (watch) watch();
     return state;
