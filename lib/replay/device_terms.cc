@@ -153,9 +153,10 @@ uint64_t attention_workspace(const RunPlan& plan, const RunConfig& config) {
 size_t measured_width(bool on_gpu) { return on_gpu ? 4096 : 512; }
 
 DeviceTerms terms_of_device(const RunConfig& config, const RunPlan& plan, bool on_gpu) {
-  const uint64_t width = measured_width(on_gpu);
-  DeviceTerms terms{.start_bytes = 3 * width * width * sizeof(float)};
+  DeviceTerms terms;
   if (!on_gpu) return terms;
+  const uint64_t width = measured_width(on_gpu);
+  terms.start_bytes = 3 * width * width * sizeof(float);
   terms.workspace_bytes = std::max(product_scratch(plan), attention_workspace(plan, config));
   terms.reached_bytes = DevicePeers::kSharedBytes;
   terms.holds_collectives = false;

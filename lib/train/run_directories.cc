@@ -127,7 +127,11 @@ RunDirectories directories_of(const RunConfig& config, const std::string& metric
 }
 
 std::vector<DirectoryLock> claim_directories(const RunDirectories& directories, EarlierRun wish) {
-  check_earlier_run(directories, wish);
+  // Before a directory is made. One that is there may belong to a run that has saved nothing yet,
+  // and its lock tells more than that nothing can be resumed.
+  std::error_code error;
+  if (wish != EarlierRun::kContinue || !fs::is_directory(directories.checkpoints, error))
+    check_earlier_run(directories, wish);
   std::vector<DirectoryLock> locks;
   std::string locked;
   for (const std::string& directory : {directories.checkpoints, directories.records}) {

@@ -28,9 +28,13 @@ TEST_CASE("no file takes the place of a standard stream that is closed", "[cmd]"
   CHECK(std::ranges::count(metrics, '\n') == 2);
 }
 
-TEST_CASE("ranks whose launcher has no standard output end as others do", "[cmd]") {
+TEST_CASE("a run that cannot write its results says so, however many ranks it has", "[cmd]") {
+  const std::string nproc = GENERATE("1", "2");
   const GoldenRun run;
-  CHECK(run_with(">&-", run.train({"--nproc", "2", "--set", "train.steps=2"})).code == 0);
+  const Outcome outcome = run_with(">&-", run.train({"--nproc", nproc, "--set", "train.steps=2"}));
+  CAPTURE(nproc, outcome.err);
+  CHECK(outcome.code == 4);
+  CHECK(run.metrics().size() == 2);
 }
 
 TEST_CASE("a result that a closed stdout does not take is an error", "[cmd]") {
