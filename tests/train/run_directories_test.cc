@@ -114,7 +114,8 @@ TEST_CASE("two runs never share metrics and settings", "[train]") {
   other.checkpoint.dir = top / "run/b";
   CHECK(directories_of(one, "").records != directories_of(other, "").records);
   one.train.run_dir = other.train.run_dir = top / "records";
-  put_file(top / "records/resolved.toml", "[checkpoint]\ndir = \"" + one.checkpoint.dir + "\"\n");
+  put_file(top / "records/resolved.toml",
+           "[data]\ntrain = [\"text\"]\n[checkpoint]\ndir = \"" + one.checkpoint.dir + "\"\n");
   const auto wish = GENERATE(EarlierRun::kRefuse, EarlierRun::kReplace);
   CHECK(refusal(directories_of(one, ""), wish).empty());
   const std::string text = refusal(directories_of(other, ""), wish);
