@@ -46,8 +46,9 @@ gxp_probe(CUDA "${CUDAToolkit_FOUND}" "toolkit ${CUDAToolkit_VERSION}; preset cu
 option(GXP_CUDA "Compile the CUDA backend and the engine nccl" OFF)
 if(GXP_CUDA)
   find_package(CUDAToolkit REQUIRED)
-  # Machine code for A100 and H100 (90a: with its wgmma and TMA); PTX that newer GPUs compile at load.
-  set(CMAKE_CUDA_ARCHITECTURES 80-real 90a-real 100-virtual CACHE STRING "GPU architectures")
+  # Machine code for A100, RTX 4090 and L40S, H100 (90a: with its wgmma and TMA), B200 and RTX 5090; PTX that others compile at
+  # load.
+  set(CMAKE_CUDA_ARCHITECTURES 80-real 89-real 90a-real 100 120-real CACHE STRING "GPU architectures")
   enable_language(CUDA)
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")  # CMake 3.25 does not know nvcc's flag

@@ -138,13 +138,15 @@ struct Convert {
 template <class T, class Row>
 struct AddRow {
   T* out;
-  const Row* row;
+  const Row* added;
   size_t columns;
   template <int N>
-  __device__ void run(size_t i) const {
-    Floats<N> sum = load<N>(out + i);
-    for (int j = 0; j < N; ++j) sum.at[j] += load<1>(row + (i + j) % columns).at[0];
-    store(out + i, sum);
+  __device__ void run(size_t row, size_t i) const {
+    T* const to = out + row * columns + i;
+    Floats<N> sum = load<N>(to);
+    const Floats<N> terms = load<N>(added + i);
+    for (int j = 0; j < N; ++j) sum.at[j] += terms.at[j];
+    store(to, sum);
   }
 };
 
@@ -173,11 +175,11 @@ struct Scale {
   const float* by_column;
   size_t columns;
   template <int N>
-  __device__ void run(size_t i) const {
-    Floats<N> at = load<N>(x + i);
-    for (int j = 0; j < N; ++j)
-      at.at[j] *= by_column[(i + size_t(j)) % columns] * by_row[(i + size_t(j)) / columns];
-    store(out + i, at);
+  __device__ void run(size_t row, size_t i) const {
+    Floats<N> values = load<N>(x + row * columns + i);
+    const Floats<N> factors = load<N>(by_column + i);
+    for (int j = 0; j < N; ++j) values.at[j] *= factors.at[j] * by_row[row];
+    store(out + row * columns + i, values);
   }
 };
 
@@ -221,7 +223,8 @@ void CudaElementwise::scale_rows_and_columns(Tensor out, ConstTensor x, ConstTen
   const size_t width = x.shape.columns();
   const Scale body{cuda_vector<float>(out, height * width), cuda_vector<float>(x, height * width),
                    cuda_vector<float>(rows, height), cuda_vector<float>(columns, width), width};
-  check_cuda(for_each(queue_.stream(), height * width, lie_in_fours(body.out, body.x), body),
+  const bool in_fours = width % 4 == 0 && lie_in_fours(body.out, body.x, body.by_column);
+  check_cuda(for_each_row(queue_.stream(), height, width, in_fours, body),
              "launch scale_rows_and_columns");
 }
 
@@ -231,7 +234,8 @@ void add_row(const CudaQueue& queue, CudaArray out, ConstCudaArray row, size_t r
     return with_element(row.type, [&](auto from) {
       const AddRow<decltype(to), decltype(from)> body{elements<decltype(to)>(out),
                                                       elements<decltype(from)>(row), columns};
-      return for_each(queue.stream(), rows * columns, lie_in_fours(body.out), body);
+      const bool in_fours = columns % 4 == 0 && lie_in_fours(body.out, body.added);
+      return for_each_row(queue.stream(), rows, columns, in_fours, body);
     });
   });
   check_cuda(result, "launch add_row");

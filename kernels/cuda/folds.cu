@@ -151,8 +151,10 @@ __device__ __forceinline__ void fold_group(const FoldTable& table, size_t group)
     reinterpret_cast<Elements<T, N>*>(table.targets[i])[group] = folded;
 }
 
+// One block of a multiprocessor, for there are no more than kBlocks: ptxas would take 32 registers.
 template <class T, class Op, int kLeaves>
-__global__ __launch_bounds__(kThreads) void fold_kernel(const __grid_constant__ FoldTable table) {
+__global__ void __launch_bounds__(kThreads, 1)
+    fold_kernel(const __grid_constant__ FoldTable table) {
   constexpr int kPerVector = vector_bytes(sizeof(T)) / sizeof(T);
   const size_t stride = size_t{gridDim.x} * blockDim.x;
   const size_t first = size_t{blockIdx.x} * blockDim.x + threadIdx.x;

@@ -42,6 +42,28 @@ cudaError_t for_each(const GpuStream& stream, size_t count, bool in_fours, const
                   : cudaLaunchKernelEx(&config, for_each_kernel<1, Body>, count, body);
 }
 
+// body.run<N>(row, i) for columns i .. i + N - 1 of each row. A block has a row at a time, so that
+// nothing is divided.
+template <int N, class Body>
+__global__ void for_each_row_kernel(size_t rows, size_t columns, Body body) {
+  for (size_t row = blockIdx.x; row < rows; row += gridDim.x)
+    for (size_t i = size_t{threadIdx.x} * N; i < columns; i += size_t{blockDim.x} * N)
+      body.template run<N>(row, i);
+}
+
+// `in_fours`: columns are a multiple of four, and all of the body's arrays lie in fours.
+template <class Body>
+cudaError_t for_each_row(const GpuStream& stream, size_t rows, size_t columns, bool in_fours,
+                         const Body& body) {
+  if (rows == 0 || columns == 0) return cudaSuccess;
+  constexpr size_t kMostThreads = 256;
+  const unsigned threads = whole_warps(in_fours ? columns / 4 : columns, kMostThreads);
+  const dim3 blocks = blocks_for(stream.gpu, rows * threads, threads);
+  const auto config = config_of(stream, blocks, dim3(threads));
+  return in_fours ? cudaLaunchKernelEx(&config, for_each_row_kernel<4, Body>, rows, columns, body)
+                  : cudaLaunchKernelEx(&config, for_each_row_kernel<1, Body>, rows, columns, body);
+}
+
 // Bodies of one kind, each with elements of its own, which one launch carries out.
 template <class Body>
 struct Bodies {

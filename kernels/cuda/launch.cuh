@@ -10,6 +10,15 @@
 
 namespace gxp {
 
+// Threads of a multiprocessor of the GPU that is compiled for, for __launch_bounds__ (CUDA C++
+// Programming Guide, "Compute Capabilities").
+#if defined(__CUDA_ARCH__) && \
+    ((__CUDA_ARCH__ > 800 && __CUDA_ARCH__ < 900) || __CUDA_ARCH__ >= 1200)
+inline constexpr unsigned kResidentThreads = 1536;
+#else
+inline constexpr unsigned kResidentThreads = 2048;
+#endif
+
 inline cudaLaunchConfig_t config_of(cudaStream_t stream, const dim3& blocks, const dim3& threads,
                                     size_t shared_bytes = 0) {
   cudaLaunchConfig_t config{};

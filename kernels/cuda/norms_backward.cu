@@ -120,7 +120,7 @@ __device__ void add_gradients(const NormBackward<Dout, Weight>& norm, size_t row
 // The sums of a block's rows lie in shared memory where it is large enough, else in `partial`
 // itself. A thread sees the same columns throughout, so there is nothing to wait for.
 template <int N, class Dout, class Weight>
-__global__ void __launch_bounds__(kMostThreads, 2)
+__global__ void __launch_bounds__(kMostThreads, kResidentThreads / kMostThreads)
     norm_backward_kernel(NormBackward<Dout, Weight> norm, float* partial, bool in_shared) {
   float* const of_block =
       partial == nullptr ? nullptr : partial + size_t{blockIdx.x} * norm.vectors * norm.columns;

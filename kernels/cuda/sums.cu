@@ -18,6 +18,9 @@ __device__ double term(T element, bool squared) {
   const double x = to_float(element);
   return squared ? x * x : x;
 }
+__device__ double term(double element, bool squared) {
+  return squared ? element * element : element;
+}
 
 // A block's partial sum: thread t adds elements t, t + 256, ...
 template <class T>
@@ -45,12 +48,28 @@ __global__ void square_rows(size_t columns, double* sums, const float* x) {
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-__global__ void square_columns(size_t rows, size_t columns, double* sums, const float* x) {
-  const size_t column = size_t{blockIdx.x} * kThreads + threadIdx.x;
-  if (column >= columns) return;
+constexpr unsigned kColumnLanes = 32;
+constexpr unsigned kRowLanes = kThreads / kColumnLanes;
+constexpr size_t kShare = 256;  // rows of one partial sum
+
+// sums(gridDim.y, columns): of blocks of `share` rows, of which thread row r adds those numbered r,
+// r + kRowLanes, ...
+template <class T>
+__global__ void sum_columns(size_t rows, size_t columns, size_t share, double* sums, const T* x,
+                            bool squared) {
+  __shared__ double parts[kRowLanes][kColumnLanes];
+  const size_t column = size_t{blockIdx.x} * kColumnLanes + threadIdx.x;
+  const size_t first = blockIdx.y * share;
+  const size_t end = first + share < rows ? first + share : rows;
   double sum = 0;
-  for (size_t row = 0; row < rows; ++row) sum += term(x[row * columns + column], true);
-  sums[column] = sum;
+  if (column < columns)
+    for (size_t row = first + threadIdx.y; row < end; row += kRowLanes)
+      sum += term(x[row * columns + column], squared);
+  parts[threadIdx.y][threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.y != 0 || column >= columns) return;
+  for (unsigned r = 1; r < kRowLanes; ++r) sum += parts[r][threadIdx.x];
+  sums[blockIdx.y * columns + column] = sum;
 }
 
 // How many partial sums a sum of `count` elements has.
@@ -96,9 +115,17 @@ void CudaSums::sums_of_squares(Tensor of_rows, Tensor of_columns, ConstTensor x)
                "launch sums_of_squares");
   }
   if (double* const sums = cuda_vector_or_null<double>(of_columns, columns); sums != nullptr) {
-    const auto blocks = unsigned((columns + kThreads - 1) / kThreads);
-    const auto config = config_of(queue_.stream(), blocks, kThreads);
-    check_cuda(cudaLaunchKernelEx(&config, square_columns, rows, columns, sums, from),
+    const size_t shares = (rows + kShare - 1) / kShare;
+    auto* const partial = queue_.scratch_of<double>(shares * columns);
+    const auto across = unsigned((columns + kColumnLanes - 1) / kColumnLanes);
+    auto config =
+        config_of(queue_.stream(), dim3(across, unsigned(shares)), dim3(kColumnLanes, kRowLanes));
+    check_cuda(
+        cudaLaunchKernelEx(&config, sum_columns<float>, rows, columns, kShare, partial, from, true),
+        "launch sums_of_squares");
+    config.gridDim.y = 1;
+    check_cuda(cudaLaunchKernelEx(&config, sum_columns<double>, shares, columns, shares, sums,
+                                  static_cast<const double*>(partial), false),
                "launch sums_of_squares");
   }
 }

@@ -110,9 +110,15 @@ __device__ __forceinline__ void write_results(const AttentionForward& args, Quer
 }
 
 // Registers for three blocks on a multiprocessor, four of small heads: while one waits for its
-// exponentials, another multiplies.
+// exponentials, another multiplies. From sm_100 on, ptxas would spill those of heads of 128.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+constexpr int kBlocksOf128 = 2;
+#else
+constexpr int kBlocksOf128 = 3;
+#endif
 template <class T, int D>
-__global__ void __launch_bounds__(kThreads, 3) forward_kernel(const AttentionForward args) {
+__global__ void __launch_bounds__(kThreads, D < 128 ? 3 : kBlocksOf128)
+    forward_kernel(const AttentionForward args) {
   Place place(args.shape);
   place.tile = place.tiles - 1 - place.tile;  // the longest rows first
   const auto& in = args.in;

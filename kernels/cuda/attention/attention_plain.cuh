@@ -60,6 +60,7 @@ inline size_t blocks_of(const AttentionShape& shape, size_t heads) {
 template <int N, class T>
 __device__ void load_tile(float* tile, const HeadSlice<const T>& slice, const Place& place,
                           int first_row, int first_channel) {
+#pragma unroll 2
   for (int i = int(threadIdx.x); i < kTile * kTile / N; i += kThreads) {
     const int r = i / (kTile / N);
     const int c = i % (kTile / N) * N;
