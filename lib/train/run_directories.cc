@@ -127,10 +127,11 @@ RunDirectories directories_of(const RunConfig& config, const std::string& metric
 }
 
 std::vector<DirectoryLock> claim_directories(const RunDirectories& directories, EarlierRun wish) {
-  // Before a directory is made. One that is there may belong to a run that has saved nothing yet,
-  // and its lock tells more than that nothing can be resumed.
+  // Before anything is written. But a directory that has a lock may be that of a run that has saved
+  // nothing yet, and who holds it tells more than that nothing can be resumed.
   std::error_code error;
-  if (wish != EarlierRun::kContinue || !fs::is_directory(directories.checkpoints, error))
+  if (wish != EarlierRun::kContinue ||
+      !fs::exists(fs::path(directories.checkpoints) / kLockName, error))
     check_earlier_run(directories, wish);
   std::vector<DirectoryLock> locks;
   std::string locked;
