@@ -40,7 +40,7 @@ bool has_gradients(const OptimizerWeight& weight) {
 
 // The number in a tensor of one element, or a Python number.
 std::optional<double> read_step_of(const TorchArchive& archive, PickleValue value,
-                                const std::string& name) {
+                                   const std::string& name) {
   if (value.is(PickleKind::kInteger)) return double(value.integer());
   if (value.is(PickleKind::kFloat)) return value.real();
   if (!is_tensor(value)) return std::nullopt;

@@ -25,7 +25,7 @@ std::vector<int> listed_gpus() {
 std::mutex mutex;
 std::pair<int, int> capability = {9, 0};  // from here on guarded by `mutex`
 int multiprocessors = 132;
-std::vector<int> gpus = listed_gpus();    // by their numbers on the host
+std::vector<int> gpus = listed_gpus();  // by their numbers on the host
 bool has_peer_access = true;
 
 thread_local int current_gpu = 0;
