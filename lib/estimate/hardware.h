@@ -39,13 +39,13 @@ struct Generation {
   double link_share = 0;          // share of NVLink's rate that a collective reaches
   double network_share = 0;       // of the NICs'
   double network_share_2021 = 0;  // by DeepSpeed in 2021
-  // Of gxp's own runs (replay/gpu_time.h): Hopper's products as an H100 was measured
-  // (docs/RESULTS.md), the others estimated.
+  // Of gxp's own runs (replay/gpu_time.h): Hopper's products and attention's backward as an H100
+  // was measured (docs/RESULTS.md), the others estimated.
   double own_product = 0;          // share of the bf16 rate that a large product reaches, timed
   double own_half_width = 0;       // a product of width w takes 1 + own_half_width / w of its time
   double pass_share = 0;           // of the memory's rate, by a kernel that reads and writes once
   double ordered_attention = 0;    // of flash attention's rate, backward with a fixed order of sums
-  double any_order_attention = 0;  // likewise, in any order: measured by others
+  double any_order_attention = 0;  // likewise, in any order
   double instructions_per_s = 0;   // of all lanes: multiprocessors * 128 lanes * clock
   double gap_s = 0;                // between two kernels of a stream
 };

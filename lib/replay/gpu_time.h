@@ -5,8 +5,8 @@
 //               more as its three widths are narrow; its bytes, if they take longer
 //   attention   FLOPs at the share of fused attention, in proportion to heads narrower than 128
 //               channels, where the exponentials of scores set the pace; backward 2.5 times the
-//               FLOPs at a lower share: one for sums of a fixed order, one, by others' figures,
-//               for those of any order (train.deterministic off)
+//               FLOPs at a lower share: one for sums of a fixed order, one for those of any
+//               order (train.deterministic off)
 //   the rest    bytes at the share of the memory's rate that one pass reaches, or instructions at
 //               the lanes' rate, if they take longer
 //   gaps        one between two kernels, of whatever class
