@@ -26,7 +26,7 @@ _gxp() {
         --format) words="text csv json" ;;
       esac ;;
     convert-ckpt)
-      words="-h --help --to --dtype --map --max-shard-size --shards --step --inspect --hash --verify --diff --dry-run --force --resume --format"
+      words="-h --help --to --dtype --map --max-shard-size --shards --step --inspect --hash --verify --diff --drop-optimizer --dry-run --force --resume --format"
       case $previous in
         --to) words="gxp huggingface safetensors pt dcp gguf llmc universal" ;;
         --dtype) words="stored f32 bf16 f16" ;;

@@ -39,8 +39,9 @@ std::vector<std::string> source_facts(const fs::path& source) {
 
 std::string conversion_id(const ConvertOptions& options) {
   const fs::path source = fs::absolute(options.source).lexically_normal();
-  std::string facts = fmt::format("{} {} {} {} {} {}\n", GXP_VERSION, options.to, int(options.dtype),
-                                  options.step, options.shards, options.max_shard_size);
+  std::string facts =
+      fmt::format("{} {} {} {} {} {} {}\n", GXP_VERSION, options.to, int(options.dtype),
+                  options.step, options.shards, options.max_shard_size, options.drop_optimizer);
   if (!options.map.empty()) facts += file_facts(fs::absolute(options.map));
   for (const std::string& fact : source_facts(source)) facts += fact;
   return hash_hex(std::as_bytes(std::span(facts)));

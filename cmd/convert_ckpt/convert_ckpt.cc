@@ -1,5 +1,7 @@
 // gxp convert-ckpt: any checkpoint format to any other; shows, verifies and compares checkpoints.
 // One tensor's buffer of memory, whatever the size of the model.
+#include <fmt/ranges.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -31,11 +33,12 @@ uint64_t verify(const CheckpointFormat& format, const std::string& path) {
   return format.verify == nullptr ? 0 : format.verify(path);
 }
 
-void add_verified(const CheckpointFormat& format, const std::string& path, uint64_t files,
+void add_verified(const CheckpointFormat& format, const ConvertOptions& options, uint64_t files,
                   Report& report) {
+  if (files == 0 && !options.verify) return;
   if (files == 0)
-    log_info("{}: {} records no hashes: headers and sizes are checked, contents are not", path,
-             format.name);
+    log_info("{}: {} records no hashes: headers and sizes are checked, contents are not",
+             options.source, format.name);
   report.facts.push_back({{"verified_files", "files with the recorded hash"}, int64_t(files)});
 }
 
@@ -52,10 +55,15 @@ int diff(const ConvertOptions& options) {
 
 void set_step(NamedTensors& tensors, const ConvertOptions& options) {
   if (options.step == 0) return;
-  if (tensors.step && *tensors.step != options.step)
+  const auto& steps = tensors.optimizer.steps;
+  const bool is_optimizers = !steps.empty() && std::ranges::all_of(steps, [&](const auto& entry) {
+    return entry.second == options.step;
+  });
+  if (tensors.step && *tensors.step != options.step && !is_optimizers)
     fail(ErrorKind::kUsage, "convert-ckpt: --step {}: {} was saved at step {}", options.step,
          options.source, *tensors.step);
   tensors.step = options.step;
+  settle_steps(tensors);
 }
 
 // Writes while another thread verifies the source: what it finds stops the target from being
@@ -67,7 +75,7 @@ void write_verified(const NamedTensors& tensors, const CheckpointFormat& to,
   std::future<uint64_t> files = task.get_future();
   const std::jthread verifier(std::move(task));
   WriteOptions confirmed = writing;
-  confirmed.confirm = [&] { add_verified(from, options.source, files.get(), report); };
+  confirmed.confirm = [&] { add_verified(from, options, files.get(), report); };
   write_checkpoint(tensors, to, options.target, confirmed);
 }
 
@@ -110,7 +118,10 @@ int run(const ConvertOptions& options) {
   Report report{.schema = "gxp.convert-ckpt/1"};
   add_checkpoint_facts(tensors, report);
   if (options.verify && (target == nullptr || options.dry_run))
-    add_verified(format, options.source, verify(format, options.source), report);
+    add_verified(format, options, verify(format, options.source), report);
+  if (target == nullptr && !tensors.optimizer.lost.empty())
+    log_warn("{}: of its optimizer, gxp cannot keep {}", options.source,
+             fmt::join(tensors.optimizer.lost, "; "));
   if (options.inspect) add_inspection(tensors, options.hash, report);
   if (const auto reason = foreign_model(tensors); target != nullptr && !reason.empty())
     log_warn("{}: {}: tensors and config.json are kept, but gxp cannot train the model",

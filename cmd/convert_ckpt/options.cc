@@ -32,6 +32,7 @@ void check(const ConvertOptions& options) {
   refuse_if(!converts && options.dtype != CastTo::kStored, "--dtype goes with --to");
   refuse_if(!options.map.empty() && !converts, "--map goes with --to");
   refuse_if(options.step > 0 && !converts, "--step goes with --to");
+  refuse_if(options.drop_optimizer && !converts, "--drop-optimizer goes with --to");
   refuse_if(options.dry_run && !converts, "--dry-run goes with --to");
   refuse_if(options.resume && (!converts || options.dry_run),
             "--resume goes with --to, and not with --dry-run");
@@ -40,8 +41,10 @@ void check(const ConvertOptions& options) {
 }
 
 WriteOptions write_options(const ConvertOptions& options) {
-  WriteOptions writing{
-      .replace = options.force, .shards = options.shards, .resume = options.resume};
+  WriteOptions writing{.replace = options.force,
+                       .shards = options.shards,
+                       .resume = options.resume,
+                       .drop_optimizer = options.drop_optimizer};
   if (options.max_shard_size.empty()) return writing;
   const auto bytes = parse_bytes(options.max_shard_size);
   if (!bytes || *bytes == 0)
@@ -73,8 +76,9 @@ void add_convert_options(CLI::App& app, ConvertOptions& options) {
       ->type_name(fmt::format("{}", fmt::join(format_names(), "|")));
   add_choice_option(app, "--dtype", options.dtype, kCastNames,
                     "Type to which weights of another floating-point type are rounded");
-  app.add_option("--map", options.map,
-                 "Rules in TOML that rename and drop tensors, see Renaming in gxp-convert-ckpt(1)")
+  app.add_option(
+         "--map", options.map,
+         "Rules in TOML that rename, reorder and drop tensors, see Renaming in gxp-convert-ckpt(1)")
       ->type_name("FILE");
   app.add_option("--max-shard-size", options.max_shard_size,
                  "Size limit of each file of tensors in a directory (512MiB); by default 5GB")
@@ -90,6 +94,8 @@ void add_convert_options(CLI::App& app, ConvertOptions& options) {
                "Compare all contents of SRC with the hashes recorded when it was written");
   app.add_flag("--diff", options.diff,
                "Compare the tensors of SRC and OUT, in any formats; exit code 1 if they differ");
+  app.add_flag("--drop-optimizer", options.drop_optimizer,
+               "Leave out the optimizer's state and settings, and keep the weights");
   app.add_flag("--dry-run", options.dry_run,
                "List the files that would be written, with their sizes, and write nothing");
   app.add_flag("--force", options.force, "Replace OUT if it is a checkpoint");

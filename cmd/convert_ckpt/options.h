@@ -33,6 +33,7 @@ struct ConvertOptions {
   bool hash = false;
   bool verify = false;
   bool diff = false;
+  bool drop_optimizer = false;
   bool dry_run = false;
   bool force = false;
   bool resume = false;

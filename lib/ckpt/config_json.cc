@@ -95,7 +95,7 @@ const char* torch_dtype(StorageDType dtype) {
 }
 
 Json parse_config(std::string_view text, const std::string& path) {
-  Json config = parse_json(text, path);
+  Json config = parse_python_json(text, path);
   to_object(config, "read " + path);
   return config;
 }
@@ -206,14 +206,14 @@ std::string make_model_config(const ModelConfig& model, const std::string& origi
   Json others = facts_json(family, model_type);
   others.update(config);
   set_dtype(others, dtype);
-  return others.dump(2) + "\n";
+  return write_python_json(others) + "\n";
 }
 
 std::string refresh_model_config(const std::string& original, std::optional<StorageDType> dtype) {
   Json config = parse_config(original, kConfigText);
   if (dtype) set_dtype(config, *dtype);
   add_both_spellings(config);
-  return config.dump(2) + "\n";
+  return write_python_json(config) + "\n";
 }
 
 }  // namespace gxp

@@ -18,7 +18,7 @@ using Fact = HuggingFaceFamily::Fact;
 using OtherType = HuggingFaceFamily::Kin;
 
 Json value_of(const Json& config, std::string_view key) {
-  return config.value(std::string(key), Json());
+  return config.is_object() ? config.value(std::string(key), Json()) : Json();
 }
 
 // "gelu" rather than "\"gelu\"".
@@ -96,6 +96,15 @@ std::string unturned_obstacle(const Json& config) {
 std::string rope_obstacle(const Json& config) {
   const Json scaling = value_of(config, "rope_scaling");
   if (!scaling.is_null() && !scaling.is_object()) return "rope_scaling is no object";
+  // Readers differ on what these mean.
+  if (!scaling.empty() && value_of(scaling, "rope_type").is_null() &&
+      value_of(scaling, "type").is_null())
+    return "rope_scaling has no rope_type";
+  for (const Json& other : {value_of(config, "rope_parameters"), config})
+    if (!is_silent_or(other, "rope_theta", value_of(scaling, "rope_theta")) &&
+        !value_of(scaling, "rope_theta").is_null())
+      return fmt::format("rope_theta is {} in rope_scaling and {} beside it",
+                         to_words(scaling["rope_theta"]), to_words(other["rope_theta"]));
   const Json rope = rope_settings(config);
   for (const auto& [key, value] : rope.items())
     if (value.is_object()) return "rope_parameters differ between layers";

@@ -19,9 +19,10 @@ struct WriteOptions {
   uint64_t shard_bytes = 5'000'000'000;  // largest file of a sharded directory; 5 GB, as the Hub's
   bool replace = false;                  // an existing checkpoint at that path
   size_t shards = 0;                     // so many files, whatever their size; 0: by shard_bytes
-  // Go on where an earlier attempt at the same conversion was interrupted, and keep what is complete
-  // if this one fails: whole files, of formats that takes_shards.
+  // Go on where an earlier attempt at the same conversion was interrupted, and keep what is
+  // complete if this one fails: whole files, of formats that takes_shards.
   bool resume = false;
+  bool drop_optimizer = false;  // write the weights alone
   std::string conversion = {};  // one line that tells conversions apart: source and options
   // Called when all is written, before it has its name. What it throws leaves nothing behind.
   std::function<void()> confirm = {};
@@ -45,13 +46,14 @@ struct CheckpointFormat {
   // Throws kConfig if the format cannot hold this model, before anything is written. nullptr: it
   // holds any.
   void (*check_fits)(const NamedTensors& tensors) = nullptr;
-  // `path` does not exist, its parent does. nullptr: gxp only reads the format, and the summary says
-  // what to write instead.
+  // `path` does not exist, its parent does. nullptr: gxp only reads the format, and the summary
+  // says what to write instead.
   void (*write)(const NamedTensors& tensors, const std::string& path, const WriteOptions& options);
   // Checks the contents of all files against recorded hashes; returns how many files that were.
   // nullptr: the format records none, and reading has checked all that can be.
   uint64_t (*verify)(const std::string& path) = nullptr;
   bool keeps_optimizer_state = false;
+  bool needs_steps = false;   // whether moments are written with their step, which must be known
   bool takes_shards = false;  // whether write() heeds shard_bytes and shards
   // The files that write() would give; nullptr: it does not tell them one by one.
   std::vector<PlannedFile> (*plan)(const NamedTensors& tensors, const std::string& path,
@@ -71,17 +73,17 @@ const CheckpointFormat& format_at(const std::string& path);
 // Reads headers only; elements are read when asked for. Errors: kIo, kCorrupt.
 NamedTensors read_checkpoint(const std::string& path);
 
-// As read_checkpoint(), with the names that gxp's models use, and what a config.json beside a single
-// file tells of its model: what `model.init` is loaded from.
+// As read_checkpoint(), with the names that gxp's models use, and what a config.json beside a
+// single file tells of its model: what `model.init` is loaded from.
 NamedTensors read_weights(const std::string& path);
 
 // Writes ".partial-NAME" next to `path` and renames, so that `path` is complete or absent; on an
-// error nothing is left, but with options.resume what is complete. What a killed conversion left there is cleared, or taken back if it is
-// what `path` was before (replace_path() in file.h). kConfig: the format cannot hold
-// the model. kUsage: `path` exists and is not to be
-// replaced, or it, or what lies at one of those names, is no checkpoint or holds something that no
-// format writes. Cost: four buffers of 4 MiB, whatever the size of the checkpoint, and a thread
-// that reads ahead.
+// error nothing is left, but with options.resume what is complete. What a killed conversion left
+// there is cleared, or taken back if it is what `path` was before (replace_path() in file.h).
+// kConfig: the format cannot hold the model, or the source's optimizer says what gxp cannot keep
+// (OptimizerRecord::lost). kUsage: `path` exists and is not to be replaced, or it, or what lies at
+// one of those names, is no checkpoint or holds something that no format writes. Cost: four buffers
+// of 4 MiB, whatever the size of the checkpoint, and a thread that reads ahead.
 void write_checkpoint(const NamedTensors& tensors, const CheckpointFormat& format,
                       const std::string& path, const WriteOptions& options);
 

@@ -7,9 +7,7 @@
 #include <array>
 #include <filesystem>
 #include <map>
-#include <set>
 
-#include "lib/arch/architecture.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/text/plural.h"
@@ -17,7 +15,9 @@
 #include "lib/ckpt/config_spelling.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/model_check.h"
+#include "lib/ckpt/model_tensors.h"
 #include "lib/ckpt/safetensors.h"
+#include "lib/ckpt/torch/pt_file.h"
 
 namespace gxp {
 namespace {
@@ -39,11 +39,6 @@ bool lacks_prefix(std::string_view name) {
          name.starts_with("ln_f.");
 }
 
-bool equal(const NamedTensor& a, const NamedTensor& b) {
-  return a.info.shape == b.info.shape && a.info.dtype == b.info.dtype &&
-         sha256_hex(a) == sha256_hex(b);
-}
-
 // The config.json that the tensors came with; "" if they came with none.
 std::string config_text(const NamedTensors& tensors) {
   const auto text = tensors.metadata.find(kConfigText);
@@ -54,7 +49,7 @@ std::string config_text(const NamedTensors& tensors) {
 bool is_other_model(const NamedTensors& tensors) {
   const std::string text = config_text(tensors);
   if (text.empty()) return false;
-  const Json type = parse_json(text, kConfigText).value("model_type", Json());
+  const Json type = parse_python_json(text, kConfigText).value("model_type", Json());
   return type.is_string() && type != "gpt2";
 }
 
@@ -69,37 +64,6 @@ std::optional<StorageDType> main_dtype(const std::vector<NamedTensor>& tensors) 
   }
   if (counts.empty()) return std::nullopt;
   return std::ranges::max_element(counts, {}, [](const auto& row) { return row.second; })->first;
-}
-
-void report_unused(const NamedTensors& source, const std::vector<NamedTensor>& used) {
-  std::set<std::string_view> names;
-  for (const NamedTensor& tensor : used) names.insert(tensor.info.name);
-  std::vector<std::string_view> unused;
-  for (const NamedTensor& tensor : source.tensors) {
-    const TensorInfo& info = tensor.info;
-    if (info.role == Role::kWeight && !names.contains(info.name)) unused.push_back(info.name);
-  }
-  if (!unused.empty())
-    log_warn("{} that the model has no place for: left out, the first is {}",
-             counted(unused.size(), "tensor"), unused.front());
-}
-
-// The tensors of a model that gxp knows, as its class saves them. A head that is stored although it
-// is tied must be the token table.
-std::vector<NamedTensor> model_tensors(const ModelConfig& model, const NamedTensors& source) {
-  std::vector<NamedTensor> wanted;
-  for (const UnitSpec& unit : make_architecture(model).units) {
-    for (const TensorSpec& spec : unit.tensors)
-      wanted.push_back(
-          require_weight(source, spec.name, {spec.shape.begin(), spec.shape.end()}, "the source"));
-  }
-  const NamedTensor* head = model.tied_head ? find_tensor(source, "lm_head.weight") : nullptr;
-  if (head != nullptr && !equal(*head, wanted.front()))
-    fail(ErrorKind::kConfig,
-         "write a Hugging Face directory: the head is tied, but lm_head.weight is not {}",
-         wanted.front().info.name);
-  report_unused(source, wanted);
-  return wanted;
 }
 
 std::vector<NamedTensor> weights_only(const NamedTensors& source) {
@@ -142,19 +106,20 @@ ModelDirectory make_directory(const NamedTensors& source) {
   const ModelConfig model = as_read ? ModelConfig() : model_of(source.config);
   NamedTensors wanted = {.config = source.config, .metadata = source.metadata, .step = source.step};
   wanted.metadata.erase(kConfigText);
-  wanted.tensors = as_read ? weights_only(source) : model_tensors(model, with_gpt2_names(source));
+  wanted.tensors = as_read ? weights_only(source)
+                           : weights_of_model(source, model, "write a Hugging Face directory");
   const auto dtype = main_dtype(wanted.tensors);
   std::string config = as_read
                            ? refresh_model_config(original, dtype)
                            : make_model_config(model, original, dtype.value_or(StorageDType::kF32));
-  check_head(parse_json(config, kConfigText), wanted, "the source");
+  check_head(parse_python_json(config, kConfigText), wanted, "the source");
   return {std::move(wanted), std::move(config)};
 }
 
 }  // namespace
 
 bool is_huggingface(const std::string& path) {
-  return path_exists(config_path(path)) && is_safetensors(path);
+  return path_exists(config_path(path)) && (is_safetensors(path) || is_pt(path));
 }
 
 bool is_huggingface_file(std::string_view name) {
@@ -163,16 +128,20 @@ bool is_huggingface_file(std::string_view name) {
 }
 
 NamedTensors read_huggingface(const std::string& path) {
-  NamedTensors result = read_safetensors(path);
+  NamedTensors result = is_safetensors(path) ? read_safetensors(path) : read_pt(path);
   result.format = "huggingface";
   const std::string file = config_path(path);
   const std::string text = read_text(file, kMaxConfigBytes);
   result.config = read_model_config(text, file);
-  check_head(parse_json(text, file), result, file);
+  check_head(parse_python_json(text, file), result, file);
   result.metadata[kConfigText] = text;
   if (!foreign_model(result).empty()) result.config.clear();
   result.companions = find_companions(path);
   return result;
+}
+
+uint64_t verify_huggingface(const std::string& path) {
+  return is_safetensors(path) ? 0 : verify_pt(path);
 }
 
 void add_neighbouring_config(const std::string& path, NamedTensors& tensors) {
@@ -182,7 +151,7 @@ void add_neighbouring_config(const std::string& path, NamedTensors& tensors) {
       !std::filesystem::is_regular_file(path, error) || !path_exists(file))
     return;
   const std::string text = read_text(file, kMaxConfigBytes);
-  if (!to_object(parse_json(text, file), "read " + file).contains("model_type")) return;
+  if (!to_object(parse_python_json(text, file), "read " + file).contains("model_type")) return;
   const KeyValues settings = read_model_config(text, file);
   tensors.config.insert(tensors.config.end(), settings.begin(), settings.end());
   tensors.metadata[kConfigText] = text;
@@ -215,6 +184,9 @@ NamedTensors with_gpt2_prefix(NamedTensors tensors) {
   for (NamedTensor& tensor : tensors.tensors) {
     if (lacks_prefix(tensor.info.name)) tensor.info.name.insert(0, kPrefix);
   }
+  rename_record(tensors.optimizer, [](const std::string& name) {
+    return std::optional(lacks_prefix(name) ? std::string(kPrefix) + name : name);
+  });
   return tensors;
 }
 
@@ -224,7 +196,7 @@ NamedTensors with_gpt2_names(NamedTensors tensors) {
   const NamedTensor* table = find_tensor(tensors, "transformer.wte.weight");
   if (table == nullptr) return tensors;
   const NamedTensor* head = find_tensor(tensors, "lm_head.weight");
-  if (head != nullptr && !equal(*head, *table))
+  if (head != nullptr && !are_equal(*head, *table))
     fail(ErrorKind::kConfig,
          "read GPT-2 weights: lm_head.weight is not transformer.wte.weight; an untied head is not "
          "supported");

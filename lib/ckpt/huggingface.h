@@ -1,6 +1,7 @@
-// Hugging Face model directories: config.json, safetensors, and files of the tokenizer. The families
-// of lib/arch/family.h are understood as models; others are named tensors and the text of their
-// config.json.
+// Hugging Face model directories: config.json, safetensors, and files of the tokenizer; read also
+// with pytorch_model.bin, or several such files and their index, where there are no safetensors.
+// The families of lib/arch/family.h are understood as models; others are named tensors and the text
+// of their config.json.
 // Source: transformers 5.23, models/{gpt2,llama}/{modeling,configuration}_*.py.
 #pragma once
 
@@ -21,6 +22,8 @@ bool is_huggingface_file(std::string_view name);
 // in `metadata` (kConfigText), the files of the tokenizer and for generation are in `companions`.
 // kCorrupt also if the head is neither tied nor stored.
 NamedTensors read_huggingface(const std::string& path);
+// The CRCs of pytorch_model.bin's files; 0 of safetensors, which record nothing.
+uint64_t verify_huggingface(const std::string& path);
 
 // What the config.json beside a single file of weights tells of them, in `config` and `metadata`;
 // nothing where they tell of their model themselves, or where there is no config.json of a model.
@@ -28,9 +31,9 @@ void add_neighbouring_config(const std::string& path, NamedTensors& tensors);
 
 // The weights as the family's class (HuggingFaceFamily::architecture) saves them; config.json, with
 // all that an earlier one said (make_model_config()); and copies of the companions. A model that
-// gxp cannot compute keeps its tensors as they are. DIR is made, or entered. kConfig: neither the model's
-// settings nor a config.json are known, or they make no model; kCorrupt: a tensor that they ask for
-// is not there.
+// gxp cannot compute, or that has tensors for which its family has no place, keeps all as they are.
+// DIR is made, or entered. kConfig: neither the model's settings nor a config.json are known, or
+// they make no model; kCorrupt: a tensor that they ask for is not there.
 void write_huggingface(const NamedTensors& tensors, const std::string& directory,
                        const WriteOptions& options);
 // The files that it would write, whatever the path. Errors: the same.

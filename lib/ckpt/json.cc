@@ -1,5 +1,7 @@
 #include "lib/ckpt/json.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -8,6 +10,23 @@ namespace gxp {
 namespace {
 
 constexpr size_t kMaxDepth = 64;
+
+// The numbers of Python's json that are not JSON's, as the texts that stand for them. -Infinity
+// comes before Infinity, which it contains.
+struct PythonNumber {
+  std::string_view word;
+  std::string_view text;  // with its quotes
+};
+constexpr std::array kPythonNumbers = {PythonNumber{"-Infinity", R"("\u0000-Infinity")"},
+                                       PythonNumber{"Infinity", R"("\u0000Infinity")"},
+                                       PythonNumber{"NaN", R"("\u0000NaN")"}};
+
+// Where the string that begins at `at` ends: after its quote, or at the text's end.
+size_t end_of_string(std::string_view text, size_t at) {
+  for (++at; at < text.size() && text[at] != '"'; ++at)
+    if (text[at] == '\\') ++at;
+  return std::min(at + 1, text.size());
+}
 
 [[noreturn]] void wrong_type(const std::string& where, const char* wanted, const Json& value) {
   fail(ErrorKind::kCorrupt, "{}: {} expected, found {}", where, wanted, value.type_name());
@@ -90,6 +109,35 @@ Json parse_json(std::string_view text, const std::string& file) {
   Builder builder(file);
   Json::sax_parse(text, &builder);
   return builder.take();
+}
+
+Json parse_python_json(std::string_view text, const std::string& file) {
+  std::string strict;
+  for (size_t at = 0; at < text.size();) {
+    const std::string_view rest = text.substr(at);
+    const auto* const number = std::ranges::find_if(
+        kPythonNumbers, [&](const PythonNumber& each) { return rest.starts_with(each.word); });
+    const bool is_number = number != kPythonNumbers.end();
+    const size_t end = is_number         ? at + number->word.size()
+                       : text[at] == '"' ? end_of_string(text, at)
+                                         : at + 1;
+    const std::string_view part = text.substr(at, end - at);
+    if (std::ranges::find(kPythonNumbers, part, &PythonNumber::text) != kPythonNumbers.end())
+      fail(ErrorKind::kCorrupt, "read {}: the text {} stands for a number in gxp", file, part);
+    strict += is_number ? number->text : part;
+    at = end;
+  }
+  return parse_json(strict, file);
+}
+
+std::string write_python_json(const Json& value) {
+  std::string text = value.dump(2);
+  for (const PythonNumber& number : kPythonNumbers) {
+    for (size_t at = text.find(number.text); at != std::string::npos;
+         at = text.find(number.text, at + number.word.size()))
+      text.replace(at, number.text.size(), number.word);
+  }
+  return text;
 }
 
 std::string write_json(const Json& value) {

@@ -16,6 +16,13 @@ using Json = nlohmann::json;
 // on which one counts). `file` is for messages. Cost: linear in the text.
 Json parse_json(std::string_view text, const std::string& file);
 
+// The same for what Python's json has written: NaN, Infinity and -Infinity are values, too. They
+// become texts, so no number, which write_python_json() writes as they were. A text of the file that
+// is like one of those is refused (kCorrupt).
+Json parse_python_json(std::string_view text, const std::string& file);
+// Indented by two spaces.
+std::string write_python_json(const Json& value);
+
 // Compact JSON. Bytes that are no UTF-8, as a path may have, become U+FFFD.
 std::string write_json(const Json& value);
 

@@ -16,6 +16,7 @@
 #include "lib/ckpt/config_json.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/huggingface.h"
+#include "lib/ckpt/model_check.h"
 #include "lib/ckpt/model_tensors.h"
 #include "lib/ckpt/tensor_views.h"
 
@@ -178,6 +179,8 @@ struct LlmcPlan {
 
 LlmcPlan plan_llmc(const NamedTensors& source) {
   const std::string family = family_told(source.config);
+  if (const std::string reason = foreign_model(source); !reason.empty())
+    fail(ErrorKind::kConfig, "write a file of llm.c: gxp does not compute its model: {}", reason);
   if (family.empty())
     fail(ErrorKind::kConfig,
          "write a file of llm.c: the source does not tell its model; convert from gxp's format or "
@@ -194,7 +197,7 @@ LlmcPlan plan_llmc(const NamedTensors& source) {
   if (plan.model.hidden % plan.model.heads != 0)
     fail(ErrorKind::kConfig, "write a file of llm.c: {} heads do not divide {} channels",
          plan.model.heads, plan.model.hidden);
-  plan.tensors = weights_of_model(source, plan.model);
+  plan.tensors = weights_of_model(source, plan.model, "write a file of llm.c");
   const StorageDType dtype = plan.tensors.front().info.dtype;
   for (const NamedTensor& tensor : plan.tensors) {
     const TensorInfo& info = tensor.info;
@@ -249,7 +252,6 @@ void check_fits_llmc(const NamedTensors& tensors) { plan_llmc(tensors); }
 
 void write_llmc(const NamedTensors& tensors, const std::string& path) {
   const auto [model, weights] = plan_llmc(tensors);
-  report_unused_weights(tensors, weights.size());
   const TensorInfo& table = weights.front().info;
   const LlmcHeader header = make_llmc_header(model, table.dtype);
   OutputFile file(path);

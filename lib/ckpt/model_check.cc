@@ -12,19 +12,14 @@
 #include "lib/arch/family.h"
 #include "lib/ckpt/config_json.h"
 #include "lib/ckpt/huggingface.h"
+#include "lib/ckpt/model_tensors.h"
 #include "lib/config/settings.h"
 
 namespace gxp {
 namespace {
 
-constexpr std::string_view kHead = "lm_head.weight";
-
 bool has_position_table(const ModelConfig& model) {
   return !find_family(model.family).has("rope_theta");
-}
-
-bool ties_head(const ModelConfig& model) {
-  return model.tied_head || !find_family(model.family).has("tied_head");
 }
 
 // Sizes that a 0 leaves to others, filled in.
@@ -93,75 +88,47 @@ std::optional<ModelConfig> told_model(const KeyValues& told) {
   return run.model;
 }
 
-using WeightsByName = std::map<std::string_view, const NamedTensor*>;
-
-// The weights of `named`, which outlives the result, without what old files store besides.
-WeightsByName weights_by_name(const NamedTensors& named, const ModelConfig& model) {
-  WeightsByName weights;
-  for (const NamedTensor& tensor : named.tensors) {
-    const std::string_view name = tensor.info.name;
-    const bool is_buffer =
-        has_position_table(model) ? is_gpt2_mask(name) : name.ends_with(".rotary_emb.inv_freq");
-    if (tensor.info.role == Role::kWeight && !is_buffer) weights.emplace(name, &tensor);
-  }
-  return weights;
-}
-
-std::string unread_mismatch(const WeightsByName& unread, const ModelConfig& model) {
+std::string unread_mismatch(const NamedTensors& tensors, const ModelConfig& model) {
+  const auto unread = weights_without_place(tensors, model);
   if (unread.empty()) return "";
   const auto others = unread.size() == 1 ? "" : fmt::format(" (and {} more)", unread.size() - 1);
-  return fmt::format("it has the weight {}{}, for which gxp's {} has no place",
-                     unread.begin()->first, others, model.family);
+  return fmt::format("it has the weight {}{}, for which gxp's {} has no place", unread.front(),
+                     others, model.family);
 }
 
-// Takes those of the model out of `weights`. Returns "" or what is wrong with one.
-std::string take_weights(const Architecture& architecture, WeightsByName& weights) {
-  for (const UnitSpec& unit : architecture.units) {
-    for (const TensorSpec& spec : unit.tensors) {
-      const auto found = weights.find(spec.name);
-      if (found == weights.end())
-        return fmt::format("it has no tensor {}; is it of the model of model.*?", spec.name);
-      const std::vector<uint64_t> shape(spec.shape.begin(), spec.shape.end());
-      if (found->second->info.shape != shape)
-        return fmt::format("the weight of {} has the shape ({}), model.* asks for ({})", spec.name,
-                           fmt::join(found->second->info.shape, ", "), fmt::join(shape, ", "));
-      weights.erase(found);
-    }
-  }
-  return "";
-}
+using WeightsByName = std::map<std::string_view, const NamedTensor*>;
 
-bool is_same(const NamedTensor& a, const NamedTensor& b) {
-  return a.info.shape == b.info.shape && a.info.dtype == b.info.dtype &&
-         sha256_hex(a) == sha256_hex(b);
+std::string weight_mismatch(const WeightsByName& weights, const TensorSpec& spec) {
+  const auto found = weights.find(spec.name);
+  if (found == weights.end())
+    return fmt::format("it has no tensor {}; is it of the model of model.*?", spec.name);
+  const std::vector<uint64_t> shape(spec.shape.begin(), spec.shape.end());
+  if (found->second->info.shape == shape) return "";
+  return fmt::format("the weight of {} has the shape ({}), model.* asks for ({})", spec.name,
+                     fmt::join(found->second->info.shape, ", "), fmt::join(shape, ", "));
 }
 
 std::string tensor_mismatch(const NamedTensors& tensors, const ModelConfig& model) {
   const NamedTensors named = with_gpt2_prefix(tensors);
-  WeightsByName weights = weights_by_name(named, model);
+  WeightsByName weights;
+  for (const NamedTensor& tensor : named.tensors)
+    if (tensor.info.role == Role::kWeight) weights.emplace(tensor.info.name, &tensor);
   const Architecture architecture = make_architecture(model);
-  const auto table = weights.find(architecture.units.front().tensors.front().name);
-  const NamedTensor* const tokens = table == weights.end() ? nullptr : table->second;
-  if (auto problem = take_weights(architecture, weights); !problem.empty()) return problem;
-  const auto head = weights.find(kHead);
-  if (ties_head(model) && head != weights.end()) {
-    if (!is_same(*head->second, *tokens))
-      return fmt::format("the head is tied, but {} is not {}", kHead, tokens->info.name);
-    weights.erase(head);
-  }
-  return unread_mismatch(weights, model);
+  for (const UnitSpec& unit : architecture.units)
+    for (const TensorSpec& spec : unit.tensors)
+      if (auto problem = weight_mismatch(weights, spec); !problem.empty()) return problem;
+  const std::string& table = architecture.units.front().tensors.front().name;
+  const auto head = weights.find(kHeadName);
+  if (ties_head(model) && head != weights.end() && !are_equal(*head->second, *weights.at(table)))
+    return fmt::format("the head is tied, but {} is not {}", kHeadName, table);
+  return unread_mismatch(tensors, model);
 }
 
 // The weights without a place in the model that the file tells.
 std::string homeless_weights(const NamedTensors& tensors) {
   const auto model = told_model(told_settings(tensors));
   if (!model || uint64_t(model->layers) > tensors.tensors.size()) return "";  // others say so
-  const NamedTensors named = with_gpt2_prefix(tensors);
-  WeightsByName weights = weights_by_name(named, *model);
-  for (const UnitSpec& unit : make_architecture(*model).units)
-    for (const TensorSpec& spec : unit.tensors) weights.erase(spec.name);
-  if (ties_head(*model)) weights.erase(kHead);
-  return unread_mismatch(weights, *model);
+  return unread_mismatch(tensors, *model);
 }
 
 }  // namespace

@@ -114,7 +114,7 @@ void check_shape(const PublishedModel& model, const std::string& where) {
 }
 
 ModelFile read_config(const std::string& path) {
-  const Json json = parse_json(read_text(path, kMaxModelFileBytes), path);
+  const Json json = parse_python_json(read_text(path, kMaxModelFileBytes), path);
   const std::string where = "read " + path;
   to_object(json, where);
   const Kin& kin = kin_of(json, where);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/arch/model_config.h"
@@ -16,11 +17,20 @@ std::string family_told(const KeyValues& settings);
 // The model.* settings from which model_of() (config_json.h) makes the same model.
 KeyValues settings_of(const ModelConfig& model);
 
-// The weights of `model` under gxp's names, in its order. kCorrupt: one is missing or has another
-// shape. Those that the model does not have are left out.
-std::vector<NamedTensor> weights_of_model(const NamedTensors& source, const ModelConfig& model);
+// The weights of `model` under gxp's names, in its order. `act` begins the errors ("write a GGUF
+// file"). kCorrupt: one is missing or has another shape. kConfig: the source has others, which would
+// be lost: the biases of a Llama, the scales of quantized weights, or a head that is not the token
+// table although the model ties the two. A stored head that is the table, and the frequencies of
+// rotary positions, which follow from rope_theta, are left out.
+std::vector<NamedTensor> weights_of_model(const NamedTensors& source, const ModelConfig& model,
+                                          std::string_view act);
 
-// Warns of how many of the source's weights are not among the `used` ones that are written.
-void report_unused_weights(const NamedTensors& source, size_t used);
+inline constexpr std::string_view kHeadName = "lm_head.weight";
+// Whether the head of `model` is its token table.
+bool ties_head(const ModelConfig& model);
+
+// The names of the source's weights that `model` has no place for, under gxp's names.
+std::vector<std::string> weights_without_place(const NamedTensors& source,
+                                               const ModelConfig& model);
 
 }  // namespace gxp

@@ -104,4 +104,9 @@ std::string sha256_hex(const NamedTensor& tensor) {
   return sodium_bin2hex(hex.data(), hex.size(), digest.data(), digest.size());
 }
 
+bool are_equal(const NamedTensor& a, const NamedTensor& b) {
+  return a.info.shape == b.info.shape && a.info.dtype == b.info.dtype &&
+         sha256_hex(a) == sha256_hex(b);
+}
+
 }  // namespace gxp

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/ckpt/optimizer_record.h"
 #include "lib/device/memory.h"
 
 namespace gxp {
@@ -99,6 +100,7 @@ struct NamedTensors {
   // Paths of the files beside the tensors that belong to the model: a Hugging Face directory's
   // tokenizer.json, ...
   std::vector<std::string> companions = {};
+  OptimizerRecord optimizer = {};  // of another program
 };
 
 // The tensor with this name and role, or nullptr.
@@ -113,6 +115,9 @@ const NamedTensor& require_weight(const NamedTensors& tensors, std::string_view 
 inline constexpr size_t kStreamedBytes = size_t{4} << 20;
 // The whole tensor through a buffer of at most so many bytes, in order.
 void stream(const NamedTensor& tensor, const std::function<void(ConstMemory)>& sink);
+
+// Whether type, shape and bytes are the same. Reads both.
+bool are_equal(const NamedTensor& a, const NamedTensor& b);
 
 // SHA-256 of the tensor's bytes, 64 lower-case hexadecimal digits.
 std::string sha256_hex(const NamedTensor& tensor);

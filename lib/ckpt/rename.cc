@@ -77,6 +77,12 @@ bool matches_rule(const std::string& name, const RenameRule& rule) {
 
 // Returns how many tensors it has matched.
 uint64_t apply_rule(NamedTensors& tensors, const RenameRule& rule) {
+  const auto renamed = [&](const std::string& name) -> std::optional<std::string> {
+    if (!matches_rule(name, rule)) return name;
+    if (!rule.to) return std::nullopt;
+    return std::regex_replace(name, rule.from, *rule.to, std::regex_constants::format_first_only);
+  };
+  rename_record(tensors.optimizer, renamed);
   if (!rule.to)
     return std::erase_if(tensors.tensors, [&](const NamedTensor& tensor) {
       return matches_rule(tensor.info.name, rule);
@@ -85,7 +91,7 @@ uint64_t apply_rule(NamedTensors& tensors, const RenameRule& rule) {
   for (NamedTensor& tensor : tensors.tensors) {
     std::string& name = tensor.info.name;
     if (!matches_rule(name, rule)) continue;
-    name = std::regex_replace(name, rule.from, *rule.to, std::regex_constants::format_first_only);
+    name = *renamed(name);
     if (name.empty() || name.find('\0') != std::string::npos)
       fail(ErrorKind::kConfig, "rename tensors: '{}' makes a name that is empty or holds a NUL",
            rule.text);

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
-#include <set>
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
@@ -16,6 +16,7 @@
 #include "lib/ckpt/read_ahead.h"
 #include "lib/ckpt/safetensors_shards.h"
 #include "lib/ckpt/shards.h"
+#include "lib/ckpt/weight_index.h"
 
 namespace gxp {
 namespace fs = std::filesystem;
@@ -85,66 +86,20 @@ SafetensorsHeader read_header(const InputFile& file) {
   return parse_safetensors_header(json, file.bytes(), file.path());
 }
 
-// Adds the tensors of one file; returns its metadata.
-std::map<std::string, std::string> add_file(const std::string& path,
-                                            std::vector<NamedTensor>& tensors) {
+// The tensors and the metadata of one file.
+NamedTensors read_file(const std::string& path) {
   const auto file = std::make_shared<InputFile>(path);  // owners: the readers of its tensors
   SafetensorsHeader header = read_header(*file);
+  NamedTensors result;
   for (auto& entry : header.entries) {
     const uint64_t offset = entry.offset;
     const size_t element = size_of(entry.info.dtype);
-    tensors.push_back({std::move(entry.info), [=](uint64_t begin, Memory out) {
-                         file->read(offset + begin * element, out);
-                       }});
+    result.tensors.push_back({std::move(entry.info), [=](uint64_t begin, Memory out) {
+                                file->read(offset + begin * element, out);
+                              }});
   }
-  return std::move(header.metadata);
-}
-
-// The file, in the index's folder, that each tensor is in.
-using Index = std::map<std::string, std::string>;
-
-Index read_index(const std::string& path) {
-  const Json root = parse_json(read_text(path, kMaxHeaderBytes), path);
-  const std::string where = "read " + path;
-  Index index;
-  for (const auto& [tensor, file] :
-       to_object(member(root, "weight_map", where), where + ": weight_map").items()) {
-    const std::string name = to_text(file, where + ": weight_map");
-    if (!is_plain_name(name))
-      fail(ErrorKind::kCorrupt, "{}: '{}' is not the name of a file beside the index", where, name);
-    index.emplace(tensor, name);
-  }
-  return index;
-}
-
-// `found` tells the files in which the tensors are. Tensors that the index leaves out are no fault.
-void check_index(const Index& index, const Index& found, const std::string& path) {
-  for (const auto& [tensor, file] : index) {
-    const auto real = found.find(tensor);
-    if (real != found.end() && real->second == file) continue;
-    fail(ErrorKind::kCorrupt, "read {}: weight_map puts tensor '{}' into {}, but it is in {}", path,
-         tensor, file, real == found.end() ? "none of the files" : real->second);
-  }
-}
-
-std::map<std::string, std::string> add_index(const std::string& path,
-                                             std::vector<NamedTensor>& tensors) {
-  const Index index = read_index(path);
-  std::set<std::string> files;
-  for (const auto& [tensor, file] : index) files.insert(file);
-  std::map<std::string, std::string> metadata;
-  Index found;
-  for (const std::string& file : files) {
-    const size_t first = tensors.size();
-    metadata.merge(add_file(fs::path(path).replace_filename(file), tensors));
-    for (size_t i = first; i < tensors.size(); ++i) {
-      const std::string& name = tensors[i].info.name;
-      if (!found.emplace(name, file).second)
-        fail(ErrorKind::kCorrupt, "read {}: tensor '{}' is in two of the files", path, name);
-    }
-  }
-  check_index(index, found, path);
-  return metadata;
+  result.metadata = std::move(header.metadata);
+  return result;
 }
 
 // Moves what gxp's writer put into the metadata to where it belongs.
@@ -309,9 +264,9 @@ bool is_safetensors_file(std::string_view name) {
 NamedTensors read_safetensors(const std::string& path) {
   const std::string root = find_root(path);
   if (root != path && !path_exists(root)) return read_sharded_safetensors(path);
-  NamedTensors result{.format = "safetensors"};
-  const auto add = root.ends_with(".json") ? add_index : add_file;
-  result.metadata = add(root, result.tensors);
+  NamedTensors result =
+      root.ends_with(".json") ? read_weight_index(root, read_file) : read_file(root);
+  result.format = "safetensors";
   take_own_metadata(result);
   return result;
 }

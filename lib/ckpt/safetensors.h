@@ -35,9 +35,8 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, uint64_t file_
                                            const std::string& file);
 
 // Whether `path` is a .safetensors file (by name or content), an index, or a directory with
-// model.safetensors, model.safetensors.index.json or the files of safetensors_shards.h. An index's
-// weight_map tells for each tensor the file in its folder that must have it; kCorrupt if it has
-// not.
+// model.safetensors, model.safetensors.index.json (weight_index.h) or the files of
+// safetensors_shards.h.
 bool is_safetensors(const std::string& path);
 // Whether write_safetensors_directory() gives files such a name.
 bool is_safetensors_file(std::string_view name);

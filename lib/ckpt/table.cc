@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <filesystem>
 
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
 #include "lib/base/find_row.h"
+#include "lib/base/text/plural.h"
 #include "lib/ckpt/deepspeed/universal.h"
 #include "lib/ckpt/deepspeed/zero_checkpoint.h"
 #include "lib/ckpt/file.h"
@@ -21,6 +24,7 @@
 #include "lib/ckpt/torch/pt_file.h"
 
 namespace gxp {
+namespace fs = std::filesystem;
 namespace {
 
 void write_gxp(const NamedTensors& tensors, const std::string& path, const WriteOptions& options) {
@@ -73,6 +77,7 @@ constexpr CheckpointFormat kTable[] = {
      .owns = is_huggingface_file,
      .read = read_huggingface,
      .write = write_huggingface,
+     .verify = verify_huggingface,
      .takes_shards = true,
      .plan = plan_huggingface},
     {.name = "safetensors",
@@ -90,7 +95,8 @@ constexpr CheckpointFormat kTable[] = {
      .read = read_pt,
      .write = write_pt,
      .verify = verify_pt,
-     .keeps_optimizer_state = true},
+     .keeps_optimizer_state = true,
+     .needs_steps = true},
     {.name = "dcp",
      .summary = "PyTorch's distributed checkpoint, as FSDP saves it: a directory of .distcp files",
      .recognises = is_dcp,
@@ -99,6 +105,7 @@ constexpr CheckpointFormat kTable[] = {
      .write = write_dcp,
      .verify = verify_dcp,
      .keeps_optimizer_state = true,
+     .needs_steps = true,
      .takes_shards = true},
     {.name = "gguf",
      .summary = "weights: one file for llama.cpp, of a Llama or a GPT-2, or named tensors",
@@ -120,14 +127,48 @@ constexpr CheckpointFormat kTable[] = {
      .owns = is_universal_file,
      .read = read_universal,
      .write = write_universal,
-     .keeps_optimizer_state = true},
+     .keeps_optimizer_state = true,
+     .needs_steps = true},
     {.name = "deepspeed",
-     .summary = "DeepSpeed's ZeRO, stages 1 to 3; only read: runs of it load what universal writes",
+     .summary = "DeepSpeed's ZeRO, stages 0 to 3; only read: runs of it load what universal writes",
      .recognises = is_zero_checkpoint,
      .owns = owns_nothing,
      .read = read_zero_checkpoint,
      .write = nullptr,
      .keeps_optimizer_state = true}};
+
+bool is_checkpoint(const std::string& path) {
+  return std::ranges::any_of(kFormats, [&](const auto& format) { return format.recognises(path); });
+}
+
+// The number at the end of a name: of "checkpoint-500" and "step_500" the step. Names without sort
+// before the others.
+std::pair<uint64_t, std::string> step_key(const std::string& name) {
+  const size_t begin = name.find_last_not_of("0123456789") + 1;
+  uint64_t number = 0;
+  std::from_chars(name.data() + begin, name.data() + name.size(), number);
+  return {begin < name.size() ? number + 1 : 0, name};
+}
+
+// kCorrupt: a directory of directories that are checkpoints, as a training script makes them.
+void refuse_folder_of_checkpoints(const std::string& path) {
+  constexpr size_t kNamed = 8;
+  std::error_code error;
+  std::vector<std::string> found;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->is_directory(error) && is_checkpoint(entry->path()))
+      found.push_back(entry->path().filename());
+  }
+  if (found.empty()) return;
+  std::ranges::sort(found, {}, step_key);
+  const std::string newest = found.back();
+  const size_t count = found.size();
+  if (count > kNamed) found.erase(found.begin(), found.end() - kNamed);
+  fail(ErrorKind::kCorrupt, "open {}: it is a folder of {}{} {}; name one, such as {}/{}", path,
+       counted(count, "checkpoint"), count > kNamed ? ", the last of which are" : ":",
+       fmt::join(found, ", "), path, newest);
+}
 
 }  // namespace
 
@@ -161,6 +202,7 @@ const CheckpointFormat& format_at(const std::string& path) {
   for (const CheckpointFormat& row : kFormats) {
     if (row.recognises(path)) return row;
   }
+  refuse_folder_of_checkpoints(path);
   std::vector<std::string_view> names;
   for (const CheckpointFormat& row : kFormats) names.push_back(row.name);
   fail(ErrorKind::kCorrupt, "open {}: no checkpoint in a format that gxp reads ({})", path,

@@ -80,6 +80,36 @@ void recover(const std::string& target) {
              aside);
 }
 
+// What of the optimizer cannot be kept is left out only if the user asks for it.
+void check_optimizer(const NamedTensors& tensors, const CheckpointFormat& format) {
+  const auto& lost = tensors.optimizer.lost;
+  if (!format.keeps_optimizer_state || lost.empty()) return;
+  fail(ErrorKind::kConfig,
+       "write {}: of the source's optimizer, gxp cannot keep {}; --drop-optimizer leaves the "
+       "optimizer out and keeps the weights",
+       format.name, fmt::join(lost, "; "));
+}
+
+// The parameters whose moments are told, but not after how many steps.
+void check_steps(const NamedTensors& tensors, const CheckpointFormat& format) {
+  if (!format.needs_steps) return;
+  for (const NamedTensor& tensor : tensors.tensors)
+    if (tensor.info.role == Role::kAdamV && !step_of(tensors, tensor.info.name))
+      fail(ErrorKind::kConfig,
+           "write {}: the source does not tell the optimizer's step, without which its moments "
+           "are worth nothing; tell it with --step, or leave the optimizer out with "
+           "--drop-optimizer",
+           format.name);
+}
+
+NamedTensors what_is_written(const NamedTensors& source, const CheckpointFormat& format,
+                             const WriteOptions& options) {
+  NamedTensors tensors = options.drop_optimizer ? without_optimizer(source) : source;
+  check_optimizer(tensors, format);
+  check_steps(tensors, format);
+  return tensors;
+}
+
 fs::path target_of(const std::string& path) {
   fs::path target = fs::path(path).lexically_normal();
   return target.has_filename() ? target : target.parent_path();  // "out/" is "out"
@@ -99,11 +129,11 @@ void report_left_out(const NamedTensors& tensors, const CheckpointFormat& format
 
 }  // namespace
 
-std::vector<PlannedFile> plan_checkpoint(const NamedTensors& tensors,
-                                         const CheckpointFormat& format, const std::string& path,
-                                         const WriteOptions& options) {
+std::vector<PlannedFile> plan_checkpoint(const NamedTensors& source, const CheckpointFormat& format,
+                                         const std::string& path, const WriteOptions& options) {
   const fs::path target = target_of(path);
   check_target(target, options.replace);
+  const NamedTensors tensors = what_is_written(source, format, options);
   report_left_out(tensors, format);
   if (format.plan != nullptr) return format.plan(tensors, target, options);
   PlannedFile all{target.filename()};
@@ -113,13 +143,14 @@ std::vector<PlannedFile> plan_checkpoint(const NamedTensors& tensors,
   return {all};
 }
 
-void write_checkpoint(const NamedTensors& tensors, const CheckpointFormat& format,
+void write_checkpoint(const NamedTensors& source, const CheckpointFormat& format,
                       const std::string& path, const WriteOptions& options) {
   const fs::path target = target_of(path);
   // The name keeps its end, which decides what safetensors writes.
   const fs::path partial = target.parent_path() / (".partial-" + target.filename().string());
   recover(target);
   check_target(target, options.replace);
+  const NamedTensors tensors = what_is_written(source, format, options);
   if (format.check_fits != nullptr) format.check_fits(tensors);
   report_left_out(tensors, format);
   prepare(partial, target, options);

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <optional>
 #include <set>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -135,9 +136,51 @@ void warn_of_rate(const CheckpointInfo& info, const RunConfig& config) {
   const double then = rate_at(info.step), next = rate_at(info.step + 1);
   if (!is_near(last, then) && !is_near(last, next))
     log_warn(
-        "resume: the learning rate was {} after step {}; lr_schedule has {} in that step and {} in "
+        "resume: the learning rate was {:.3g} after step {}; lr_schedule has {:.3g} in that step "
+        "and {:.3g} in "
         "the next",
         last, info.step, then, next);
+}
+
+// gxp has one step for all parameters, by which Adam corrects its moments.
+void check_steps(const Checkpoint& checkpoint) {
+  const CheckpointInfo& info = checkpoint.manifest().info;
+  const OptimizerRecord record = read_record(info.state, "resume from " + checkpoint.path());
+  if (record.steps.empty()) return;
+  const auto& [name, step] = *record.steps.begin();
+  fail(ErrorKind::kConfig,
+       "resume from {}: its optimizer has made {} steps with '{}', and the checkpoint is of step "
+       "{}; gxp has one step for all: convert it anew with --step {}, if all have that one, or "
+       "start "
+       "without --resume, with model.init for its weights",
+       checkpoint.path(), step, name, info.step, step);
+}
+
+// Another program's groups of parameters, where a run of gxp's treats theirs in another way.
+void warn_of_groups(const Checkpoint& checkpoint, const RunConfig& config) {
+  const CheckpointInfo& info = checkpoint.manifest().info;
+  const OptimizerRecord record = read_record(info.state, "resume from " + checkpoint.path());
+  std::set<std::string> rates;
+  std::vector<std::string> changed;
+  for (const ParameterGroup& group : record.groups) {
+    if (const auto rate = find_value(group.settings, "lr")) rates.insert(*rate);
+    const auto told = find_value(group.settings, "weight_decay");
+    double then = 0;
+    if (!told || !is_number(*told, then)) continue;
+    for (const std::string& name : group.names) {
+      const LogicalTensor* weight = checkpoint.find(name, Role::kWeight);
+      if (weight == nullptr) continue;
+      const bool decays = weight->info.shape.size() >= 2 || config.optim.decay_vectors;
+      const double now = decays ? config.optim.weight_decay : 0;
+      if (!is_near(then, now)) changed.push_back(fmt::format("{} {}, now {}", name, then, now));
+    }
+  }
+  if (rates.size() > 1)
+    log_warn("resume: groups of parameters had the learning rates {}; all have one now",
+             fmt::join(rates, ", "));
+  if (!changed.empty())
+    log_warn("resume: the weight decay changes of these parameters: {}",
+             fmt::join(std::span(changed).first(std::min<size_t>(changed.size(), 8)), ", "));
 }
 
 void report_types(const Checkpoint& checkpoint) {
@@ -173,6 +216,7 @@ void check_resumable(const Checkpoint& checkpoint, const RunConfig& config,
   check_weights(checkpoint, architecture);
   check_agreement(checkpoint, settings);
   check_kept(checkpoint, config.optim, architecture);
+  check_steps(checkpoint);
   if (checkpoint.manifest().info.step == 0)
     fail(ErrorKind::kConfig,
          "resume from {}: the step at which it was saved is not known; convert it with --step, or "
@@ -211,6 +255,7 @@ void report_resumed(const Checkpoint& checkpoint, const RunConfig& config,
   const std::string changes = describe_changes(info, settings, samples_per_step);
   if (!changes.empty()) log_warn("resume: {}", changes);
   warn_of_rate(info, config);
+  warn_of_groups(checkpoint, config);
 }
 
 }  // namespace gxp

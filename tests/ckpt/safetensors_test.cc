@@ -209,7 +209,7 @@ TEST_CASE("an index that names foreign or missing things is refused", "[ckpt]") 
       {R"({"weight_map":{"a":"/one.safetensors"}})", "not the name of a file"},
       {R"({"weight_map":{"a":"one.safetensors","b":"one.safetensors"}})", "'b' into one.s"},
       {R"({"weight_map":{"a":"other.safetensors","b":"one.safetensors"}})", "but it is in o"},
-      {R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})", "'a' is in two"},
+      {R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})", "but it is in none"},
   };
   for (const auto& [json, words] : cases) {
     write_bytes(index, json);

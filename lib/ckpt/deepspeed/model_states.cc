@@ -12,6 +12,7 @@
 #include "lib/base/log.h"
 #include "lib/ckpt/deepspeed/rank_parts.h"
 #include "lib/ckpt/tensor_views.h"
+#include "lib/ckpt/torch/pt_file.h"
 #include "lib/ckpt/torch/pt_metadata.h"
 #include "lib/ckpt/torch/torch_archive.h"
 
@@ -100,6 +101,22 @@ std::optional<std::string> client_text(PickleValue value) {
   return std::string(value.text());
 }
 
+// A member of the run's settings; nothing if it is not told.
+std::optional<PickleValue> find_setting(const ModelFile& file,
+                                        std::initializer_list<std::string_view> path) {
+  std::optional<PickleValue> value = optional_member(file, "ds_config");
+  for (const std::string_view key : path) {
+    if (!value || !value->is(PickleKind::kDict)) return std::nullopt;
+    value = find_member(*value, key, file.where);
+  }
+  return value;
+}
+
+bool is_round_robin(const ModelFile& file) {
+  const auto value = find_setting(file, {"zero_optimization", "round_robin_gradients"});
+  return value && value->is(PickleKind::kBool) && value->boolean();
+}
+
 NamedTensors read_run(const ModelFile& file) {
   NamedTensors run;
   const auto count = [&](const char* key) -> std::optional<uint64_t> {
@@ -182,11 +199,16 @@ PickleValue read_module(const ModelFile& file) {
 void take_module(const ModelFile& file, std::set<std::string> known, bool is_stage_3,
                  ZeroModel& model) {
   const std::set<std::string> buffers = read_buffer_names(file);
+  const bool keeps_all = !is_stage_3 && is_round_robin(file);
   const PickleValue module = read_module(file);
   for (size_t i = 0; i < module.size(); ++i) {
     const std::string name = to_text(module.key(i), file.where + ": module");
     model.order.push_back(name);
-    if (known.contains(name)) continue;
+    if (known.contains(name)) {
+      if (keeps_all && is_tensor(module.value(i)))
+        model.module.push_back(file.archive.tensor(module.value(i), name));
+      continue;
+    }
     if (!is_tensor(module.value(i))) {
       log_info("{}: '{}' of the module is left out, as it is no tensor", file.where, name);
       continue;
@@ -240,6 +262,55 @@ ZeroModel read_model_states(const std::vector<std::string>& paths, bool is_stage
   }
   add_frozen(frozen, parts, model.others);
   return model;
+}
+
+bool is_unpartitioned(const std::string& path) {
+  const ModelFile file = open_model_file(path);
+  const auto stage = find_setting(file, {"zero_optimization", "stage"});
+  const bool is_zero = stage && !(stage->is(PickleKind::kInteger) && stage->integer() == 0);
+  return !is_zero && optional_member(file, "ds_config");
+}
+
+NamedTensors read_unpartitioned(const std::string& path) {
+  const ModelFile file = open_model_file(path);
+  check_world(file, 1, false);
+  NamedTensors result = read_run(file);
+  const PickleValue module = read_module(file);
+  auto weights = take_pt_weights(file.archive, module, file.where, result);
+  take_pt_metadata(module, file.where, result);
+  const std::set<std::string> buffers = read_buffer_names(file);
+  for (OptimizerWeight& weight : weights)
+    weight.is_tied |= buffers.contains(weight.info.name);  // no parameter
+  const auto optimizer = optional_member(file, "optimizer");
+  if (!optimizer) return result;
+  to_dict(*optimizer, file.where + ": optimizer");
+  if (find_member(*optimizer, "param_groups", file.where)) {
+    take_pt_optimizer(file.archive, *optimizer, weights, path, result);
+  } else {
+    result.optimizer.lost.emplace_back(
+        "the optimizer of 16-bit training without ZeRO, whose fp32 weights have no names");
+  }
+  return result;
+}
+
+void keep_groups(std::vector<ParameterGroup> groups, const std::vector<ZeroGroup>& shapes,
+                 const std::string& where, NamedTensors& result) {
+  const bool told = std::ranges::any_of(
+      groups, [](const ParameterGroup& group) { return !group.settings.empty(); });
+  if (!told) return;
+  const bool are_alike = std::ranges::all_of(groups, [&](const ParameterGroup& group) {
+    return group.settings == groups.front().settings;
+  });
+  if (groups.size() != shapes.size() && !are_alike)
+    return log_warn(
+        "{}: which parameters are in which of the optimizer's {} groups cannot be told; "
+        "those that do not decay are taken to be the vectors",
+        where, groups.size());
+  if (groups.size() != shapes.size()) groups.resize(1);
+  for (size_t g = 0; g < shapes.size(); ++g)
+    for (const ZeroParameter& parameter : shapes[g])
+      groups[groups.size() == 1 ? 0 : g].names.push_back(parameter.name);
+  result.optimizer.groups = std::move(groups);
 }
 
 void finish_weights(const ZeroModel& model, const std::string& where,

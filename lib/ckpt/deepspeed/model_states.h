@@ -13,6 +13,7 @@
 //     p = count / world size rounded up;
 //   buffers, bf16 and f16 ones as f32, as DeepSpeed's zero_to_fp32 gives them;
 //   whatever else the module has: stage 1 does not say which parameters are frozen.
+// Of stage 0 there is one such file, with the optimizer in it and without param_shapes.
 // Source: deepspeed 0.19.8, runtime/engine.py (_common_checkpoint_state), utils/zero_to_fp32.py.
 #pragma once
 
@@ -41,12 +42,27 @@ struct ZeroModel {
   // step (global_steps), samples_consumed, world_size and metadata (numbers and texts at the top).
   NamedTensors run = {};
   uint64_t file_bytes = 0;  // of all the files
+  // With zero_optimization.round_robin_gradients the parameters as the module has them, by which
+  // their places in the partitions are checked; else none.
+  std::vector<NamedTensor> module = {};
 };
 
 // One path, or in stage 3 one a rank. Errors: kIo; kCorrupt, naming the file and the reason: no
 // such content, ranks that do not agree, a number of ranks that is not dp_world_size, tensor
 // parallelism.
 ZeroModel read_model_states(const std::vector<std::string>& paths, bool is_stage_3);
+
+// Stage 0, which partitions nothing: the module's weights, and the optimizer of torch.optim in the
+// same file. That of 16-bit training, whose fp32 weights lie in flat groups, is in
+// OptimizerRecord::lost. Errors: the same.
+NamedTensors read_unpartitioned(const std::string& path);
+// Whether the file is of stage 0, as the run's settings in it say.
+bool is_unpartitioned(const std::string& path);
+
+// Puts the groups of parameters that the optimizer tells, which are numbers there, into `result` with
+// the names that the shapes have; a warning says so if they cannot be told.
+void keep_groups(std::vector<ParameterGroup> groups, const std::vector<ZeroGroup>& shapes,
+                 const std::string& where, NamedTensors& result);
 
 // Adds the aliases that are not there, as copies of their owners, and puts all in the module's
 // order. kCorrupt, naming `where`: a name twice, an owner that is not there.

@@ -1,6 +1,6 @@
 #include "lib/ckpt/deepspeed/optim_states.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,6 @@
 #include <set>
 
 #include "lib/base/error.h"
-#include "lib/base/log.h"
 #include "lib/ckpt/torch/torch_archive.h"
 
 namespace gxp {
@@ -177,8 +176,11 @@ void take_partitions(OptimFile& file, PickleValue state, OptimStates& result) {
   const auto kept =
       find_member(state, is_stage_3 ? "optimizer_state_dict" : "base_optimizer_state", file.where);
   if (kept && kept->is(PickleKind::kDict)) {
-    if (const auto groups = find_member(*kept, "param_groups", file.where))
+    if (const auto groups = find_member(*kept, "param_groups", file.where)) {
       result.settings.add_all(*groups, file.where);
+      for (size_t g = 0; g < groups->size(); ++g)
+        result.groups.push_back(read_parameter_group(groups->item(g), result.lost, file.where));
+    }
   }
   if (const auto clip = find_member(state, "clip_grad", file.where))
     result.settings.add("clip_grad", *clip);
@@ -194,6 +196,8 @@ void take_partitions(OptimFile& file, PickleValue state, OptimStates& result) {
   }
   if (!steps.empty() && std::ranges::all_of(steps, [&](auto step) { return step == steps[0]; }))
     result.step = steps[0];
+  else if (!steps.empty())
+    result.lost.emplace_back("the steps of groups of parameters, which differ");
 }
 
 }  // namespace
@@ -211,9 +215,8 @@ OptimStates read_optim_states(const std::string& path, size_t ranks) {
   take_partitions(file, state, result);
   if (result.stage != 3) take_layout(state, file.where, result.partitions);
   check_partition_bytes(result);
-  if (!file.left_out.empty())
-    log_warn("{}: of the optimizer state, gxp has no place for {}", path,
-             fmt::join(file.left_out, ", "));
+  for (const std::string& key : file.left_out)
+    result.lost.push_back(fmt::format("{} of parameters", key));
   return result;
 }
 

@@ -47,6 +47,8 @@ struct OptimStates {
   std::vector<ZeroPartition> partitions;  // by group
   std::optional<uint64_t> step = {};      // of the optimizer, where all groups have one
   OptimizerGroups settings = {};
+  std::vector<ParameterGroup> groups = {};  // without names
+  std::vector<std::string> lost = {};       // as OptimizerRecord::lost
   uint64_t file_bytes = 0;
 };
 

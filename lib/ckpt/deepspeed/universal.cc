@@ -87,19 +87,14 @@ std::optional<Role> role_of_key(std::string_view key) {
 
 // What the files of all parameters tell beside tensors.
 struct UniversalNotes {
-  std::optional<uint64_t> step;
-  std::string step_path;
+  std::optional<uint64_t> step;  // of all parameters
+  std::map<std::string, uint64_t> steps;
   std::set<std::string> left_out;
 };
 
-void take_step(const std::string& path, UniversalNotes& notes) {
+uint64_t read_step_file(const std::string& path) {
   const TorchArchive archive = TorchArchive::open(FileRange::open(path));
-  const uint64_t step = read_step(archive, archive.root(), "read " + path);
-  if (notes.step && step != notes.step)
-    fail(ErrorKind::kCorrupt, "read {}: step {}, but {} in {}", path, step, *notes.step,
-         notes.step_path);
-  notes.step = step;
-  notes.step_path = path;
+  return read_step(archive, archive.root(), "read " + path);
 }
 
 void take_universal_parameter(const std::string& directory, const std::string& name,
@@ -115,7 +110,7 @@ void take_universal_parameter(const std::string& directory, const std::string& n
       tensors.push_back(read_universal_tensor(path, name, *role, shapes));
       has_weight |= role == Role::kWeight;
     } else if (key == "step") {
-      take_step(path, notes);
+      notes.steps[name] = read_step_file(path);
     } else {
       notes.left_out.insert(key);
     }
@@ -123,8 +118,24 @@ void take_universal_parameter(const std::string& directory, const std::string& n
   if (!has_weight) fail(ErrorKind::kCorrupt, "read {}: fp32.pt is missing", directory);
 }
 
+// DeepSpeed counts in global_steps also those that fp16 has skipped, and in these the optimizer's.
+void take_steps(std::map<std::string, uint64_t> steps, NamedTensors& result) {
+  if (steps.empty() || !result.optimizer.steps.empty()) return;  // or gxp has written them
+  const uint64_t first = steps.begin()->second;
+  const bool is_one =
+      std::ranges::all_of(steps, [&](const auto& entry) { return entry.second == first; });
+  if (is_one) {
+    result.step = first;
+    result.optimizer.steps.clear();
+    return;
+  }
+  result.optimizer.steps = std::move(steps);
+  settle_steps(result);
+}
+
 // Of optimizer_state.pt: the stage that wrote it, the settings, and stage 3's step.
-void take_optimizer_state(const std::string& path, UniversalNotes& notes, NamedTensors& result) {
+void take_optimizer_state(const std::string& path, const std::vector<ZeroGroup>& groups,
+                          UniversalNotes& notes, NamedTensors& result) {
   if (!path_exists(path)) return;
   const std::string where = "read " + path;
   const TorchArchive archive = TorchArchive::open(FileRange::open(path));
@@ -133,12 +144,19 @@ void take_optimizer_state(const std::string& path, UniversalNotes& notes, NamedT
     result.strategy = fmt::format("zero{}", read_zero_stage(*stage, where + ": zero_stage"));
   const auto optimizer = find_member(root, "optimizer_state_dict", where);
   OptimizerGroups settings;
+  std::vector<ParameterGroup> told;
   for (const auto& dict : {std::optional(root), optimizer}) {
-    const auto groups = dict ? find_member(*dict, "param_groups", where) : std::nullopt;
-    if (groups) settings.add_all(*groups, where);
+    const auto list = dict ? find_member(*dict, "param_groups", where) : std::nullopt;
+    if (!list) continue;
+    settings.add_all(*list, where);
+    if (!told.empty()) continue;
+    for (size_t g = 0; g < list->size(); ++g)
+      told.push_back(read_parameter_group(list->item(g), result.optimizer.lost, where));
   }
+  const bool is_gxps = !result.config.empty();
   settings.finish(result);
-  if (notes.step || !optimizer) return;
+  if (!is_gxps) keep_groups(std::move(told), groups, where, result);
+  if (!notes.steps.empty() || !optimizer) return;
   const PickleValue states = to_dict(member(*optimizer, "state", where), where);
   if (states.size() == 0) return;
   const auto step = find_member(states.value(0), "step", where);
@@ -210,11 +228,11 @@ NamedTensors read_universal(const std::string& path) {
       fail(ErrorKind::kCorrupt, "read {}/{}: no directory of a parameter", zero, name);
     take_universal_parameter(zero + "/" + name, name, shapes, notes, result.tensors);
   }
-  take_optimizer_state(zero + "/" + kOptimizerState, notes, result);
+  take_optimizer_state(zero + "/" + kOptimizerState, model.groups, notes, result);
   if (notes.step) result.step = notes.step;
-  if (!notes.left_out.empty())
-    log_warn("{}: of the optimizer state, gxp has no place for {}", path,
-             fmt::join(notes.left_out, ", "));
+  take_steps(std::move(notes.steps), result);
+  for (const std::string& key : notes.left_out)
+    result.optimizer.lost.push_back(fmt::format("{} of parameters", key));
   check_states(result.tensors, zero);
   add_missing(model, zero, result.tensors);
   finish_weights(model, "read " + directory, result.tensors);

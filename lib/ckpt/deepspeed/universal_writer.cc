@@ -232,8 +232,11 @@ void write_universal(const NamedTensors& tensors, const std::string& path, const
   const std::string directory = path + "/" + tag, zero = directory + "/zero";
   for (const std::string& each : {path, directory, zero}) create_new_directory(each);
   const NamedTensor step = step_tensor(tensors.step.value_or(0));
-  for (const UniversalParameter& parameter : parameters)
-    write_universal_parameter(parameter, zero, tensors.step ? &step : nullptr);
+  for (const UniversalParameter& parameter : parameters) {
+    const auto its_step = step_of(tensors, parameter.weight->info.name);
+    const NamedTensor own = step_tensor(its_step.value_or(0));
+    write_universal_parameter(parameter, zero, its_step ? &own : nullptr);
+  }
   write_optimizer_state(tensors, parameters.size(), step, zero + "/optimizer_state.pt");
   for (const std::string_view name : kWrittenStates)
     write_universal_model(tensors, parameters, fmt::format("{}/{}", directory, name));

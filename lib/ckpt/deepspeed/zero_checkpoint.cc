@@ -80,6 +80,12 @@ bool is_zero_checkpoint(const std::string& path) {
 NamedTensors read_zero_checkpoint(const std::string& path) {
   const ZeroFiles files =
       list_zero_files(has_zero_files(path) ? path : tag_directory(path, kLatest));
+  if (files.optim_states.empty() && !files.module_states.empty() &&
+      is_unpartitioned(files.module_states)) {
+    NamedTensors result = read_unpartitioned(files.module_states);
+    result.format = "deepspeed";
+    return result;
+  }
   std::vector<OptimStates> ranks = read_ranks(files);
   const int stage = ranks[0].stage;
   ZeroModel model = read_model_states(model_files(files, stage), stage == 3);
@@ -91,12 +97,17 @@ NamedTensors read_zero_checkpoint(const std::string& path) {
     fail(ErrorKind::kCorrupt,
          "{}: dp_world_size is {}, but there are *_optim_states.pt of {} ranks", where,
          *result.world_size, ranks.size());
+  if (ranks[0].step && result.step && ranks[0].step != result.step)
+    log_info("{}: global_steps is {}, and the optimizer has made {} steps: the step is the latter",
+             where, *result.step, *ranks[0].step);
   if (ranks[0].step) result.step = ranks[0].step;
   ranks[0].settings.finish(result);
+  result.optimizer.lost = ranks[0].lost;
+  keep_groups(ranks[0].groups, model.groups, where, result);
   uint64_t file_bytes = model.file_bytes;
   for (const OptimStates& rank : ranks) file_bytes += rank.file_bytes;
   result.tensors = stage == 3 ? merge_zero_3(std::move(ranks), model.groups)
-                              : merge_zero_2(std::move(ranks), model.groups);
+                              : merge_zero_2(std::move(ranks), model.groups, model.module);
   std::ranges::move(model.others, std::back_inserter(result.tensors));
   finish_weights(model, where, result.tensors);
   check_zero_claim(result, file_bytes, where);

@@ -7,6 +7,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/ckpt/cast.h"
 #include "lib/ckpt/deepspeed/rank_parts.h"
 
 namespace gxp {
@@ -136,8 +137,29 @@ void check_slices(const ZeroPartition& partition, const ZeroGroup& group, const 
     fail(ErrorKind::kCorrupt, "{}: param_slice_mappings have parameters of no shape", where);
 }
 
-FlatLayout check_flat_group(const std::vector<OptimStates>& ranks, const ZeroGroup& group,
-                            size_t g) {
+// Fails where a master weight is not the module's, after rounding to its type.
+void check_module(const std::vector<NamedTensor>& tensors, const std::vector<NamedTensor>& module,
+                  const std::string& where) {
+  if (module.empty()) return;
+  std::map<std::string_view, const NamedTensor*> by_name;
+  for (const NamedTensor& tensor : module) by_name[tensor.info.name] = &tensor;
+  const auto overflows = std::make_shared<OverflowCount>(0);  // owners: the readers
+  for (const NamedTensor& weight : tensors) {
+    if (weight.info.role != Role::kWeight) continue;
+    const auto found = by_name.find(weight.info.name);
+    NamedTensors one{.tensors = {weight}};
+    if (found != by_name.end() && found->second->info.dtype != weight.info.dtype)
+      one = cast_weights(std::move(one), found->second->info.dtype, overflows);
+    if (found == by_name.end() || !are_equal(one.tensors[0], *found->second))
+      fail(ErrorKind::kCorrupt,
+           "{}: of round_robin_gradients, parameter '{}' does not lie where the shapes put it: "
+           "it is not the module's",
+           where, weight.info.name);
+  }
+}
+
+FlatLayout check_flat_group(const std::vector<OptimStates>& ranks, const ZeroGroup& group, size_t g,
+                            bool has_slices) {
   const auto& alignment = ranks[0].partitions[g].alignment;
   const FlatLayout layout = lay_out(group, alignment.value_or(std::vector<uint64_t>{}),
                                     ranks.size(), place_of(ranks[0], g));
@@ -148,7 +170,7 @@ FlatLayout check_flat_group(const std::vector<OptimStates>& ranks, const ZeroGro
       fail(ErrorKind::kCorrupt, "{}: param_alignment_paddings are not rank 0's", where);
     check_lengths(partition, layout, r, where);
     check_padding(partition, layout, r, ranks.size(), where);
-    check_slices(partition, group, layout, r, where);
+    if (has_slices) check_slices(partition, group, layout, r, where);
   }
   return layout;
 }
@@ -167,16 +189,19 @@ uint64_t check_split_group(const std::vector<OptimStates>& ranks, size_t g) {
 }  // namespace
 
 std::vector<NamedTensor> merge_zero_2(std::vector<OptimStates> ranks,
-                                      const std::vector<ZeroGroup>& groups) {
+                                      const std::vector<ZeroGroup>& groups,
+                                      const std::vector<NamedTensor>& module) {
+  const std::string where = ranks[0].where;
   check_group_count(ranks, groups.size());
   std::vector<NamedTensor> tensors;
   for (size_t g = 0; g < groups.size(); ++g) {
-    const FlatLayout layout = check_flat_group(ranks, groups[g], g);
+    const FlatLayout layout = check_flat_group(ranks, groups[g], g, module.empty());
     const GroupParts parts = collect_parts(ranks, g);
     for (size_t i = 0; i < groups[g].size(); ++i)
       add_parameter(groups[g][i], parts, {.start = layout.starts[i], .width = layout.partition},
                     tensors);
   }
+  check_module(tensors, module, where);
   return tensors;
 }
 

@@ -24,8 +24,13 @@ namespace gxp {
 
 // All parameters of all groups, by parameter, the weight first; by rank, at least one. Takes the
 // ranks' tensors. kCorrupt, naming the rank's file and the group.
+//
+// With round_robin_gradients the flat order is that of the shapes, and param_slice_mappings tell
+// another one. So `module` has the parameters again, in the training's type: a weight that is not
+// equal to them after rounding is kCorrupt. Empty: the slices are compared. Cost: it reads both.
 std::vector<NamedTensor> merge_zero_2(std::vector<OptimStates> ranks,
-                                      const std::vector<ZeroGroup>& groups);
+                                      const std::vector<ZeroGroup>& groups,
+                                      const std::vector<NamedTensor>& module);
 std::vector<NamedTensor> merge_zero_3(std::vector<OptimStates> ranks,
                                       const std::vector<ZeroGroup>& groups);
 

@@ -11,6 +11,7 @@
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/gguf/header.h"
 #include "lib/ckpt/gguf/model.h"
+#include "lib/ckpt/model_check.h"
 #include "lib/ckpt/model_tensors.h"
 
 namespace gxp {
@@ -62,6 +63,11 @@ struct GgufPlan {
 };
 
 GgufPlan plan_named_tensors(const NamedTensors& source) {
+  if (const std::string reason = foreign_model(source); !reason.empty())
+    fail(ErrorKind::kConfig,
+         "write a GGUF file: gxp does not know its model as llama.cpp has it ({}); convert the "
+         "Hugging Face directory with llama.cpp's convert_hf_to_gguf.py",
+         reason);
   const auto told = source.metadata.find(kArchitecture);
   GgufPlan plan;
   plan.keys = {{kArchitecture, told == source.metadata.end() ? "unknown" : told->second}};
@@ -76,7 +82,7 @@ GgufPlan plan_model(const NamedTensors& source, const std::string& family) {
     fail(ErrorKind::kConfig, "write a GGUF file: gxp knows that of a {}, and the source is a {}",
          gguf_families_in_words(), family);
   const ModelConfig model = model_of(source.config);
-  const auto weights = weights_of_model(source, model);
+  const auto weights = weights_of_model(source, model, "write a GGUF file");
   return {gguf_keys(weights, model), to_gguf(weights, model)};
 }
 
@@ -134,7 +140,6 @@ void write_gguf(const NamedTensors& tensors, const std::string& path) {
         "the source does not tell its model: in the GGUF file the tensors keep their names, "
         "and no program can run them");
   } else {
-    report_unused_weights(tensors, plan.tensors.size());
     log_info(
         "the GGUF file has no tokenizer, which llama.cpp needs to run the model: gxp keeps "
         "none");

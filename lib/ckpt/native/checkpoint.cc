@@ -39,6 +39,7 @@ void split_metadata(NamedTensors& tensors) {
 
 KeyValues state_with_metadata(const NamedTensors& tensors) {
   KeyValues state = tensors.state;
+  for (auto& pair : to_state(tensors.optimizer)) state.push_back(std::move(pair));
   for (const auto& [key, value] : tensors.metadata)
     state.emplace_back(fmt::format("{}{}", kMetadataPrefix, key), value);
   return state;
@@ -137,6 +138,7 @@ NamedTensors tensors_of(const Checkpoint& checkpoint) {
   const CheckpointInfo& info = checkpoint.manifest().info;
   NamedTensors result{.format = "gxp", .config = info.config, .state = info.state};
   split_metadata(result);
+  take_record(result, "read " + checkpoint.path());
   if (info.step > 0) result.step = info.step;
   if (info.samples_consumed > 0) result.samples_consumed = info.samples_consumed;
   result.world_size = info.world_size;

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "lib/base/log.h"
+#include "lib/base/text/plural.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/torch/dcp_metadata.h"
 #include "lib/ckpt/torch/dcp_names.h"
@@ -23,7 +24,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kDcpMetadata = ".metadata";
-constexpr uint64_t kMaxDcpObjectBytes = uint64_t{64} << 10;  // larger values are left out unread
+constexpr uint64_t kMaxDcpObjectBytes = uint64_t{64} << 10;   // larger values are left out unread
+constexpr uint64_t kMaxDcpSettingBytes = uint64_t{64} << 20;  // names of a group's parameters
 
 // The rank of "__R_N.distcp"; nothing for other names.
 std::optional<int> dcp_rank(std::string_view name) {
@@ -53,10 +55,7 @@ class DcpDirectory {
   [[nodiscard]] const std::string& path_of(const DcpPlace& place) const {
     return files_[place.file]->path();
   }
-  [[nodiscard]] TorchArchive open(const DcpPlace& place) const {
-    const std::shared_ptr<const InputFile>& file = files_[place.file];
-    return TorchArchive::open(FileRange::whole(file).part(place.offset, place.bytes, "an archive"));
-  }
+  [[nodiscard]] TorchArchive open(const DcpPlace& place) const;
   [[nodiscard]] std::vector<DcpPlace> places() const;
   // How many ranks have written it, as the files' names tell.
   [[nodiscard]] std::optional<int> world_size() const;
@@ -89,6 +88,26 @@ DcpDirectory::DcpDirectory(const std::string& path) {
   for (const std::string& file : metadata_.files)
     files_.push_back(std::make_shared<const InputFile>(fmt::format("{}/{}", path, file)));
   check_places();
+}
+
+// FileSystemWriter(serialization_format=SAFETENSORS): u64, then a JSON object.
+void refuse_safetensors(const FileRange& range) {
+  constexpr size_t kHead = 9;
+  std::string head(std::min<uint64_t>(range.bytes, kHead), '\0');
+  range.read(0, memory_of(head));
+  if (TorchArchive::begins(range) || head.size() < kHead || head.back() != '{') return;
+  fail(ErrorKind::kCorrupt,
+       "read {}: at {} there is safetensors, not an archive of torch.save "
+       "(serialization_format=SAFETENSORS), which gxp does not read in a .distcp; save with "
+       "TORCH_SAVE, or with HuggingFaceStorageWriter, whose directories gxp reads",
+       range.file->path(), range.offset);
+}
+
+TorchArchive DcpDirectory::open(const DcpPlace& place) const {
+  const FileRange range =
+      FileRange::whole(files_[place.file]).part(place.offset, place.bytes, "an archive");
+  refuse_safetensors(range);
+  return TorchArchive::open(range);
 }
 
 std::vector<DcpPlace> DcpDirectory::places() const {
@@ -164,32 +183,51 @@ std::optional<double> dcp_number(const NamedTensor& tensor) {
   }
 }
 
-// The step that all of the optimizer's parameters have, or that the state dict tells.
+std::optional<uint64_t> whole_number(std::optional<double> number) {
+  // Beyond 2^53 a double does not count.
+  if (!number || !(*number >= 0) || *number >= 0x1p53 || std::floor(*number) != *number)
+    return std::nullopt;
+  return uint64_t(*number);
+}
+
+// The steps of the optimizer's parameters, and those that the state dict tells.
 class DcpSteps {
  public:
-  void add(const std::vector<std::string>& path, std::optional<double> number) {
-    if (number) (is_dcp_optimizer_state(path) ? kept_ : told_).insert(*number);
+  // `name`: of the weight; "" for the checkpoint's own.
+  void add(const std::string& name, bool is_optimizers, std::optional<double> number,
+           NamedTensors& result) {
+    const auto step = whole_number(number);
+    if (!step) return;
+    if (!is_optimizers) {
+      told_.insert(*step);
+    } else if (name.empty()) {
+      kept_.insert(*step);
+    } else {
+      result.optimizer.steps[name] = *step;
+    }
   }
-  [[nodiscard]] std::optional<uint64_t> step() const {
-    const std::set<double>& steps = told_.empty() ? kept_ : told_;
-    if (steps.size() != 1) return std::nullopt;
-    const double step = *steps.begin();
-    // Beyond 2^53 a double does not count.
-    const bool counts = step >= 0 && step < 0x1p53 && std::floor(step) == step;
-    return counts ? std::optional(uint64_t(step)) : std::nullopt;
+  void finish(NamedTensors& result) const {
+    if (!result.step && told_.size() == 1) result.step = *told_.begin();
+    settle_steps(result);
+    if (!result.step && result.optimizer.steps.empty() && kept_.size() == 1)
+      result.step = *kept_.begin();
   }
 
  private:
-  std::set<double> kept_, told_;
+  std::set<uint64_t> kept_, told_;
 };
 
-void take_dcp_tensors(const DcpDirectory& directory, const std::string& path, DcpSteps& steps,
-                      NamedTensors& result) {
+// Returns what the optimizer calls the weights.
+std::map<std::string, std::string> take_dcp_tensors(const DcpDirectory& directory,
+                                                    const std::string& path, DcpSteps& steps,
+                                                    NamedTensors& result) {
   const std::vector<DcpTensor>& tensors = directory.metadata().tensors;
   const std::vector<DcpName> names = name_dcp_tensors(tensors);
   std::set<std::pair<Role, std::string>> taken;
   std::vector<std::string_view> left_out;
+  std::map<std::string, std::string> parameters;
   for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!names[i].parameter.empty()) parameters.emplace(names[i].parameter, names[i].name);
     const std::string& key = tensors[i].key.text;
     if (names[i].use == DcpUse::kLeftOut) {
       left_out.push_back(key);
@@ -197,7 +235,8 @@ void take_dcp_tensors(const DcpDirectory& directory, const std::string& path, Dc
     }
     NamedTensor tensor = open_dcp_tensor(directory, tensors[i], names[i]);
     if (names[i].use == DcpUse::kStep) {
-      steps.add(tensors[i].key.path, dcp_number(tensor));
+      steps.add(names[i].name, is_dcp_optimizer_state(tensors[i].key.path), dcp_number(tensor),
+                result);
       continue;
     }
     if (!taken.emplace(names[i].role, names[i].name).second)
@@ -206,10 +245,11 @@ void take_dcp_tensors(const DcpDirectory& directory, const std::string& path, Dc
     result.tensors.push_back(std::move(tensor));
   }
   if (!left_out.empty())
-    log_warn(
-        "{}: of the optimizer state, gxp has no place for {} tensors, such as {}; parameters must "
-        "have names, as get_optimizer_state_dict() gives them",
-        path, left_out.size(), left_out[0]);
+    result.optimizer.lost.push_back(
+        fmt::format("{}, such as {} (parameters must have names, as get_optimizer_state_dict() "
+                    "gives them)",
+                    counted(left_out.size(), "tensor"), left_out[0]));
+  return parameters;
 }
 
 // Moments have their weight's shape.
@@ -229,22 +269,84 @@ void check_dcp_moments(const NamedTensors& tensors, const std::string& path) {
   }
 }
 
-// Whether it is a setting of the optimizer: PATH/param_groups/0/lr, or PARAMETER's, flattened,
-// PATH/"param_groups.PARAMETER.lr".
-bool is_group_setting(const DcpObject& object) {
-  return object.key.text.find("param_groups.") != std::string::npos;
-}
+// The groups of parameters in the making, in the order in which they occur.
+class DcpGroups {
+ public:
+  explicit DcpGroups(std::map<std::string, std::string> parameters)
+      : parameters_(std::move(parameters)) {}
+
+  void add(const DcpSetting& setting, PickleValue value) {
+    settings_.add(setting.key, value);
+    Group& group = groups_[setting.group];
+    const bool is_list = value.is(PickleKind::kList) || value.is(PickleKind::kTuple);
+    if (setting.key == "params" && is_list) {
+      for (size_t i = 0; i < value.size(); ++i) group.params.push_back(text_of(value.item(i)));
+    } else if (auto json = setting_json(value); json && setting.key != "param_names") {
+      group.settings.emplace_back(setting.key, std::move(*json));
+    } else if (!json) {
+      lost_.push_back(fmt::format("the setting {} of a group of parameters", setting.key));
+    }
+  }
+
+  void finish(NamedTensors& result) {
+    // gxp has written it, and knows this.
+    if (!result.config.empty() || !result.optimizer.groups.empty()) return;
+    settings_.finish(result);
+    std::ranges::move(lost_, std::back_inserter(result.optimizer.lost));
+    std::map<decltype(ParameterGroup::settings), size_t> places;  // flattened groups, by settings
+    for (auto& [name, group] : groups_) {
+      const bool is_flat = group.params.empty() && !is_number(name);
+      if (!is_flat) {
+        ParameterGroup& added = result.optimizer.groups.emplace_back();
+        added.settings = std::move(group.settings);
+        for (const std::string& parameter : group.params) added.names.push_back(weight(parameter));
+        continue;
+      }
+      const auto [place, is_new] = places.emplace(group.settings, result.optimizer.groups.size());
+      if (is_new) result.optimizer.groups.push_back({group.settings, {}});
+      result.optimizer.groups[place->second].names.push_back(weight(name));
+    }
+  }
+
+ private:
+  struct Group {
+    decltype(ParameterGroup::settings) settings;
+    std::vector<std::string> params;
+  };
+  static bool is_number(const std::string& text) {
+    return std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+  }
+  // 10 comes after 9.
+  struct ByNumber {
+    bool operator()(const std::string& a, const std::string& b) const {
+      if (is_number(a) && is_number(b) && a.size() != b.size()) return a.size() < b.size();
+      return a < b;
+    }
+  };
+  static std::string text_of(PickleValue value) {
+    return value.is(PickleKind::kText) ? std::string(value.text()) : value.describe();
+  }
+  [[nodiscard]] std::string weight(const std::string& parameter) const {
+    const auto found = parameters_.find(parameter);
+    return found == parameters_.end() ? parameter : found->second;
+  }
+
+  std::map<std::string, std::string> parameters_;
+  std::map<std::string, Group, ByNumber> groups_;
+  OptimizerGroups settings_;
+  std::vector<std::string> lost_;
+};
 
 // One value that is no tensor. Returns whether it is understood.
 bool take_dcp_object(const DcpDirectory& directory, const DcpObject& object, DcpSteps& steps,
-                     OptimizerGroups& groups, NamedTensors& result) {
-  if (object.place.bytes > kMaxDcpObjectBytes) return false;
+                     DcpGroups& groups, NamedTensors& result) {
+  const auto setting = dcp_setting(object.key.text);
+  if (object.place.bytes > (setting ? kMaxDcpSettingBytes : kMaxDcpObjectBytes)) return false;
   const TorchArchive archive = directory.open(object.place);
   const PickleValue value = archive.root();
-  if (is_group_setting(object))
-    groups.add(object.key.text.substr(object.key.text.rfind('.') + 1), value);
+  if (setting) groups.add(*setting, value);
   if (is_dcp_step(object.key.path) && value.is(PickleKind::kInteger)) {
-    steps.add(object.key.path, double(value.integer()));
+    steps.add("", is_dcp_optimizer_state(object.key.path), double(value.integer()), result);
     return true;
   }
   if (object.key.text == "gxp" && value.is(PickleKind::kDict)) {
@@ -253,16 +355,15 @@ bool take_dcp_object(const DcpDirectory& directory, const DcpObject& object, Dcp
   }
   const auto text = scalar_text(value);
   if (text) result.metadata.emplace(object.key.text, *text);
-  return text || value.is_none();
+  return text || value.is_none() || setting;
 }
 
 void take_dcp_objects(const DcpDirectory& directory, const std::string& path, DcpSteps& steps,
-                      NamedTensors& result) {
+                      DcpGroups groups, NamedTensors& result) {
   std::vector<std::string_view> left_out;
-  OptimizerGroups groups;
   for (const DcpObject& object : directory.metadata().objects) {
-    if (!take_dcp_object(directory, object, steps, groups, result) && !is_group_setting(object))
-      left_out.push_back(object.key.text);
+    if (take_dcp_object(directory, object, steps, groups, result)) continue;
+    left_out.push_back(object.key.text);
   }
   groups.finish(result);
   if (!left_out.empty())
@@ -291,10 +392,10 @@ NamedTensors read_dcp(const std::string& path) {
   NamedTensors result{.format = "dcp"};
   result.world_size = directory.world_size();
   DcpSteps steps;
-  take_dcp_tensors(directory, path, steps, result);
+  auto parameters = take_dcp_tensors(directory, path, steps, result);
   check_dcp_moments(result, path);
-  take_dcp_objects(directory, path, steps, result);
-  if (!result.step) result.step = steps.step();
+  take_dcp_objects(directory, path, steps, DcpGroups(std::move(parameters)), result);
+  steps.finish(result);
   return result;
 }
 

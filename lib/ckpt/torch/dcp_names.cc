@@ -130,11 +130,12 @@ class DcpWeights {
 };
 
 DcpName name_state(const DcpState& state, const DcpTensor& tensor, const DcpWeights& weights) {
-  if (state.key == "step" && checked_count(tensor.shape) == 1) return {.use = DcpUse::kStep};
-  const auto role = dcp_role(state.key);
   const auto name = weights.find(state.parameter);
+  if (state.key == "step" && checked_count(tensor.shape) == 1)
+    return {.use = DcpUse::kStep, .name = name.value_or(""), .parameter = state.parameter};
+  const auto role = dcp_role(state.key);
   if (!role || !name) return {.use = DcpUse::kLeftOut};
-  return {DcpUse::kOptimizer, *role, *name};
+  return {DcpUse::kOptimizer, *role, *name, state.parameter};
 }
 
 }  // namespace
@@ -143,6 +144,15 @@ bool is_dcp_step(const DcpPath& path) {
   if (const auto state = dcp_state(path)) return state->key == "step";
   return std::ranges::find(kDcpSteps, path.back()) != kDcpSteps.end() &&
          std::ranges::none_of(path, is_dcp_model);
+}
+
+std::optional<DcpSetting> dcp_setting(const std::string& key) {
+  constexpr std::string_view kGroups = "param_groups.";
+  const size_t at = key.find(kGroups);
+  const size_t dot = key.rfind('.');
+  if (at == std::string::npos || dot < at + kGroups.size()) return std::nullopt;
+  const size_t begin = at + kGroups.size();
+  return DcpSetting{key.substr(begin, dot - begin), key.substr(dot + 1)};
 }
 
 bool is_dcp_optimizer_state(const DcpPath& path) { return dcp_state(path).has_value(); }

@@ -8,6 +8,7 @@
 // names would then meet, the weights keep their whole keys.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,18 @@ enum class DcpUse : uint8_t {
 struct DcpName {
   DcpUse use = DcpUse::kWeight;
   Role role = Role::kWeight;
-  std::string name = {};  // of the weight
+  std::string name = {};       // of the weight, also that an optimizer's step is of
+  std::string parameter = {};  // what the optimizer calls that weight
 };
+
+// A setting of a group of parameters, or its list of them:
+//   PATH/param_groups/0/lr           of the group 0; its "params" are names
+//   PATH/"param_groups.PARAMETER.lr"  of one parameter, as flatten_optimizer_state_dict has it
+struct DcpSetting {
+  std::string group;  // "0", or the parameter
+  std::string key;
+};
+std::optional<DcpSetting> dcp_setting(const std::string& key);
 
 // As many as there are tensors.
 std::vector<DcpName> name_dcp_tensors(const std::vector<DcpTensor>& tensors);

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -106,35 +107,76 @@ DcpParameters dcp_parameters(const NamedTensors& tensors) {
 }
 
 // One group, as get_optimizer_state_dict() has it: names for parameters.
-void put_dcp_group(DcpOutput& output, const NamedTensors& tensors, const DcpParameters& parameters,
-                   bool decays, const std::string& index) {
-  const auto settings = parameters.is_adam ? adam_settings(tensors.config, decays)
-                                           : sgd_settings(tensors.config, decays);
-  PickleWriter pickle;
-  for (const OptimizerSetting& setting : settings) {
-    put_setting(pickle, setting);
-    output.put({"optim", "param_groups", index, std::string(setting.key)}, pickle);
-    pickle = {};
+class DcpGroupOutput {
+ public:
+  DcpGroupOutput(DcpOutput& output, size_t index)
+      : output_(output), index_(fmt::format("{}", index)) {}
+
+  // Puts one value of it.
+  void put(std::string_view key, const std::function<void(PickleWriter&)>& value) {
+    PickleWriter pickle;
+    value(pickle);
+    output_.put({"optim", "param_groups", index_, std::string(key)}, pickle);
   }
-  pickle.begin_list();
-  for (const auto& [name, matrix] : parameters.decays)
-    if (matrix == decays) pickle.text(name);
-  pickle.end_list();
-  output.put({"optim", "param_groups", index, "params"}, pickle);
+  void put_names(const std::vector<std::string>& names) {
+    put("params", [&](PickleWriter& pickle) {
+      pickle.begin_list();
+      for (const std::string& name : names) pickle.text(name);
+      pickle.end_list();
+    });
+  }
+
+ private:
+  DcpOutput& output_;
+  std::string index_;
+};
+
+// As the source has them.
+void put_told_groups(DcpOutput& output, const NamedTensors& tensors,
+                     const DcpParameters& parameters) {
+  std::set<std::string> grouped;
+  for (size_t i = 0; i < tensors.optimizer.groups.size(); ++i) {
+    const ParameterGroup& told = tensors.optimizer.groups[i];
+    DcpGroupOutput group(output, i);
+    for (const auto& [key, json] : told.settings)
+      group.put(key, [&](PickleWriter& pickle) { put_setting_json(pickle, json); });
+    group.put_names(told.names);
+    grouped.insert(told.names.begin(), told.names.end());
+  }
+  for (const auto& [name, decays] : parameters.decays)
+    if (!grouped.contains(name))
+      fail(ErrorKind::kConfig,
+           "write a DCP checkpoint: the optimizer's state of '{}' belongs to no group of "
+           "parameters; leave the optimizer out with --drop-optimizer",
+           name);
+}
+
+void put_own_groups(DcpOutput& output, const NamedTensors& tensors,
+                    const DcpParameters& parameters) {
+  size_t groups = 0;
+  for (const bool decays : {true, false}) {
+    std::vector<std::string> names;
+    for (const auto& [name, matrix] : parameters.decays)
+      if (matrix == decays) names.push_back(name);
+    if (names.empty()) continue;
+    DcpGroupOutput group(output, groups++);
+    for (const OptimizerSetting& setting : parameters.is_adam
+                                               ? adam_settings(tensors.config, decays)
+                                               : sgd_settings(tensors.config, decays))
+      group.put(setting.key, [&](PickleWriter& pickle) { put_setting(pickle, setting); });
+    group.put_names(names);
+  }
 }
 
 void put_dcp_optimizer(DcpOutput& output, const NamedTensors& tensors) {
   const DcpParameters parameters = dcp_parameters(tensors);
-  if (parameters.decays.empty()) return;
-  const NamedTensor step = step_tensor(tensors.step.value_or(0));
-  for (const auto& [name, decays] : parameters.decays)
-    if (parameters.is_adam) output.put({"optim", "state", name, "step"}, step);
-  int groups = 0;
-  for (const bool decays : {true, false}) {
-    const bool any = std::ranges::any_of(
-        parameters.decays, [&](const auto& parameter) { return parameter.second == decays; });
-    if (any) put_dcp_group(output, tensors, parameters, decays, fmt::format("{}", groups++));
+  for (const auto& [name, decays] : parameters.decays) {
+    const bool has_step = parameters.is_adam || tensors.optimizer.steps.contains(name);
+    if (has_step)
+      output.put({"optim", "state", name, "step"}, step_tensor(step_of(tensors, name).value_or(0)));
   }
+  if (!tensors.optimizer.groups.empty()) return put_told_groups(output, tensors, parameters);
+  put_own_groups(output, tensors, parameters);
 }
 
 }  // namespace

@@ -3,12 +3,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "lib/base/log.h"
+#include "lib/ckpt/json.h"
 
 namespace gxp {
 namespace {
+
+constexpr const char* kTuple = "tuple";  // in OptimizerRecord
 
 double setting_number(const KeyValues& config, std::string_view key, double otherwise) {
   const auto value = find_value(config, key);
@@ -36,7 +40,68 @@ std::string setting_text(PickleValue value) {
   return value.is(PickleKind::kFloat) ? fmt::format("{}", value.real()) : "";
 }
 
+// Of one that is no container; nothing for what JSON has no word for.
+std::optional<Json> scalar_json(PickleValue value) {
+  if (value.is_none()) return Json(nullptr);
+  if (value.is(PickleKind::kBool)) return Json(value.boolean());
+  if (value.is(PickleKind::kInteger)) return Json(value.integer());
+  if (value.is(PickleKind::kFloat) && std::isfinite(value.real())) return Json(value.real());
+  if (value.is(PickleKind::kText)) return Json(std::string(value.text()));
+  return std::nullopt;
+}
+
+void put_json(PickleWriter& pickle, const Json& value) {
+  if (value.is_null()) return pickle.none();
+  if (value.is_boolean()) return pickle.boolean(value.get<bool>());
+  if (value.is_number_float()) return pickle.real(value.get<double>());
+  if (value.is_number()) return pickle.integer(value.get<int64_t>());
+  if (value.is_string()) return pickle.text(value.get<std::string>());
+  const bool is_tuple = value.is_object();
+  is_tuple ? pickle.begin_tuple() : pickle.begin_list();
+  for (const Json& part : is_tuple ? value.at(kTuple) : value) put_json(pickle, part);
+  is_tuple ? pickle.end_tuple() : pickle.end_list();
+}
+
 }  // namespace
+
+std::optional<std::string> setting_json(PickleValue value) {
+  const bool is_tuple = value.is(PickleKind::kTuple);
+  if (!is_tuple && !value.is(PickleKind::kList)) {
+    const auto scalar = scalar_json(value);
+    return scalar ? std::optional(scalar->dump()) : std::nullopt;
+  }
+  Json list = Json::array();
+  for (size_t i = 0; i < value.size(); ++i) {
+    const auto part = scalar_json(value.item(i));
+    if (!part) return std::nullopt;
+    list.push_back(*part);
+  }
+  if (!is_tuple) return list.dump();
+  Json tuple;
+  tuple[kTuple] = list;
+  return tuple.dump();
+}
+
+ParameterGroup read_parameter_group(PickleValue group, std::vector<std::string>& lost,
+                                    const std::string& where) {
+  ParameterGroup result;
+  to_dict(group, where);
+  for (size_t i = 0; i < group.size(); ++i) {
+    const std::string key = to_text(group.key(i), where);
+    if (key == "params" || key == "param_names") continue;
+    if (auto json = setting_json(group.value(i))) {
+      result.settings.emplace_back(key, std::move(*json));
+    } else {
+      lost.push_back(fmt::format("the setting {} of a group of parameters, {}", key,
+                                 group.value(i).describe()));
+    }
+  }
+  return result;
+}
+
+void put_setting_json(PickleWriter& pickle, const std::string& json) {
+  put_json(pickle, parse_json(json, "a setting of the optimizer"));
+}
 
 bool decays(const TensorInfo& weight, const KeyValues& config) {
   return weight.shape.size() >= 2 || find_value(config, "optim.decay_vectors") == "true";
@@ -124,8 +189,8 @@ void OptimizerGroups::finish(NamedTensors& tensors) const {
       tensors.config.emplace_back("optim.decay_vectors", of_vectors ? "true" : "false");
     }
     if (texts.size() > 1) {
-      log_warn("{} is left out: the optimizer's groups of parameters have several: {}", key,
-               fmt::join(texts, ", "));
+      log_info("the optimizer's groups of parameters have several {}: {}; a run of gxp's has one",
+               key, fmt::join(texts, ", "));
       continue;
     }
     (key == kLastRate ? tensors.state : tensors.config).emplace_back(key, *texts.begin());

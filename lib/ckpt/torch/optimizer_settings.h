@@ -5,6 +5,7 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -32,6 +33,15 @@ bool decays(const TensorInfo& weight, const KeyValues& config);
 std::vector<OptimizerSetting> adam_settings(const KeyValues& config, bool decays);
 std::vector<OptimizerSetting> sgd_settings(const KeyValues& config, bool decays);
 
+// A group of "param_groups" as it is, but for "params" and "param_names". What is no None, flag,
+// number, text, or list of such is added to `lost` in words. kCorrupt, naming `where`.
+ParameterGroup read_parameter_group(PickleValue group, std::vector<std::string>& lost,
+                                    const std::string& where);
+// One setting of it; nothing if it cannot be kept.
+std::optional<std::string> setting_json(PickleValue value);
+// As it was read.
+void put_setting_json(PickleWriter& pickle, const std::string& json);
+
 void put_setting(PickleWriter& pickle, const OptimizerSetting& setting);
 
 // The last learning rate, in NamedTensors::state: of the step that was made last, or of the next
@@ -48,7 +58,7 @@ class OptimizerGroups {
   // Puts optim.beta1, beta2, eps, weight_decay, ... into `config` and kLastRate into `state`, unless
   // `tensors` has a configuration. A weight decay of 0 beside another one is the vectors'; without
   // it, theirs is the same (optim.decay_vectors).
-  // Warns of settings that differ among the groups, which are left out.
+  // Settings that differ among the groups are not among them, and the log says so.
   void finish(NamedTensors& tensors) const;
 
  private:

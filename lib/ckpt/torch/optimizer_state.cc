@@ -15,12 +15,14 @@ struct KeptOfParameter {
   std::string name;  // "" until it is known
   std::vector<NamedTensor> tensors;
   std::optional<OptimizerShape> shape;  // the parameter's, if that can be told
+  std::optional<uint64_t> step;
 };
 
 // One group: its parameters in order, and their names, if it tells them.
 struct OptimizerGroup {
-  std::vector<int64_t> parameters;
+  std::vector<int64_t> parameters;  // none if the names stand for them
   std::vector<std::string> names;
+  ParameterGroup record = {};  // without names
 };
 
 bool has_gradients(const OptimizerWeight& weight) {
@@ -56,6 +58,12 @@ std::optional<double> read_step_of(const TorchArchive& archive, PickleValue valu
   return std::nullopt;
 }
 
+// Beyond 2^53 a double does not count.
+std::optional<uint64_t> whole_step(std::optional<double> step) {
+  if (!step || !(*step >= 0) || *step >= 0x1p53 || std::floor(*step) != *step) return std::nullopt;
+  return uint64_t(*step);
+}
+
 class OptimizerReader {
  public:
   OptimizerReader(const TorchArchive& archive, std::string where)
@@ -63,13 +71,15 @@ class OptimizerReader {
 
   // One entry of "state".
   KeptOfParameter read_entry(PickleValue entry, const std::string& label);
-  // The step that all entries had, and what none of them was asked for.
-  void finish(OptimizerTensors& result) const;
+  // What none of the entries was asked for.
+  void finish(OptimizerRecord& record) const {
+    for (const std::string& key : left_out_)
+      record.lost.push_back(fmt::format("{} of parameters", key));
+  }
 
  private:
   const TorchArchive& archive_;
   std::string where_;
-  std::set<double> steps_;
   std::set<std::string> left_out_;
 };
 
@@ -87,29 +97,30 @@ KeptOfParameter OptimizerReader::read_entry(PickleValue entry, const std::string
   for (size_t i = 0; i < entry.size(); ++i) {
     const std::string key = to_text(entry.key(i), where);
     if (key == "step") {
-      if (const auto step = read_step_of(archive_, entry.value(i), key)) steps_.insert(*step);
+      kept.step = whole_step(read_step_of(archive_, entry.value(i), key));
+      if (!kept.step) left_out_.insert("a step that is no whole number");
     } else if (std::ranges::find(kOptimizerKeys, key, &OptimizerKey::key) == kOptimizerKeys.end()) {
-      left_out_.insert(key);
+      // Of an optimizer that keeps a part of it only sometimes.
+      if (!entry.value(i).is_none()) left_out_.insert(key);
     }
   }
   return kept;
 }
 
-void OptimizerReader::finish(OptimizerTensors& result) const {
-  result.left_out.assign(left_out_.begin(), left_out_.end());
-  // Beyond 2^53 a double does not count.
-  if (steps_.size() == 1 && *steps_.begin() >= 0 && *steps_.begin() < 0x1p53 &&
-      std::floor(*steps_.begin()) == *steps_.begin())
-    result.step = uint64_t(*steps_.begin());
-}
-
-OptimizerGroup read_group(PickleValue group, const std::string& where) {
+// "params" are numbers, with names beside them or not, or names.
+OptimizerGroup read_group(PickleValue group, std::vector<std::string>& lost,
+                          const std::string& where) {
   OptimizerGroup result;
+  result.record = read_parameter_group(group, lost, where);
   const PickleValue parameters = to_sequence(member(group, "params", where), where + ": params");
-  for (size_t i = 0; i < parameters.size(); ++i)
-    result.parameters.push_back(int64_t(to_unsigned(parameters.item(i), where + ": params")));
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters.item(i).is(PickleKind::kText))
+      result.names.emplace_back(parameters.item(i).text());
+    else
+      result.parameters.push_back(int64_t(to_unsigned(parameters.item(i), where + ": params")));
+  }
   const auto names = find_member(group, "param_names", where);
-  if (!names || names->is_none()) return result;
+  if (!names || names->is_none() || result.parameters.empty()) return result;
   const PickleValue list = to_sequence(*names, where + ": param_names");
   for (size_t i = 0; i < list.size(); ++i)
     result.names.push_back(to_text(list.item(i), where + ": param_names"));
@@ -119,12 +130,15 @@ OptimizerGroup read_group(PickleValue group, const std::string& where) {
   return result;
 }
 
-std::vector<OptimizerGroup> read_groups(PickleValue optimizer, const std::string& where) {
-  const PickleValue list = to_sequence(member(optimizer, "param_groups", where), where);
+std::vector<OptimizerGroup> read_groups(PickleValue optimizer, std::vector<std::string>& lost,
+                                        const std::string& where) {
+  const auto found = find_member(optimizer, "param_groups", where);
+  if (!found) return {};
+  const PickleValue list = to_sequence(*found, where);
   std::vector<OptimizerGroup> groups;
   for (size_t i = 0; i < list.size(); ++i)
     groups.push_back(
-        read_group(to_dict(list.item(i), where), fmt::format("{}: group {}", where, i)));
+        read_group(to_dict(list.item(i), where), lost, fmt::format("{}: group {}", where, i)));
   return groups;
 }
 
@@ -149,8 +163,8 @@ std::optional<std::vector<size_t>> match_in_order(
 using KeptByIndex = std::map<int64_t, KeptOfParameter>;
 
 // Names the parameters of a group by the weights in their order. Returns why not, "" if so.
-std::string name_by_order(const OptimizerGroup& group, const std::vector<OptimizerWeight>& weights,
-                          std::set<std::string>& taken, KeptByIndex& kept) {
+std::string name_by_order(OptimizerGroup& group, const std::vector<OptimizerWeight>& weights,
+                          const KeptByIndex& kept) {
   std::vector<std::optional<OptimizerShape>> wanted;
   for (const int64_t index : group.parameters) {
     const auto found = kept.find(index);
@@ -169,32 +183,32 @@ std::string name_by_order(const OptimizerGroup& group, const std::vector<Optimiz
         "{} parameters of a group do not tell by order and shape which of "
         "{} weights they are",
         wanted.size(), offered.size());
-  for (size_t i = 0; i < match->size(); ++i) {
-    const std::string& name = names[(*match)[i]];
-    if (!taken.insert(name).second) return fmt::format("two groups may have '{}'", name);
-    if (const auto found = kept.find(group.parameters[i]); found != kept.end())
-      found->second.name = name;
-  }
+  for (const size_t place : *match) group.names.push_back(names[place]);
   return "";
 }
 
-// Returns why the names cannot be told, "" if they can.
-std::string name_parameters(const std::vector<OptimizerGroup>& groups,
+// Gives all groups and what is kept the names of their parameters. Returns why they cannot be told,
+// "" if they can.
+std::string name_parameters(std::vector<OptimizerGroup>& groups,
                             const std::vector<OptimizerWeight>& weights, KeptByIndex& kept,
                             const std::string& where) {
   std::set<std::string> taken;
   std::set<int64_t> seen;
-  for (const OptimizerGroup& group : groups) {
+  for (OptimizerGroup& group : groups) {
     for (const int64_t index : group.parameters)
       if (!seen.insert(index).second)
         fail(ErrorKind::kCorrupt, "{}: parameter {} is in two groups", where, index);
-    if (group.names.empty()) {
-      const std::string problem = name_by_order(group, weights, taken, kept);
+    const bool by_order = group.names.empty();
+    if (by_order) {
+      const std::string problem = name_by_order(group, weights, kept);
       if (!problem.empty()) return problem;
     }
     for (size_t i = 0; i < group.names.size(); ++i) {
-      if (!taken.insert(group.names[i]).second)
+      const bool is_new = taken.insert(group.names[i]).second;
+      if (!is_new && by_order) return fmt::format("two groups may have '{}'", group.names[i]);
+      if (!is_new)
         fail(ErrorKind::kCorrupt, "{}: parameter '{}' is in two groups", where, group.names[i]);
+      if (i >= group.parameters.size()) continue;
       if (const auto found = kept.find(group.parameters[i]); found != kept.end())
         found->second.name = group.names[i];
     }
@@ -243,13 +257,24 @@ OptimizerTensors read_optimizer_state(const TorchArchive& archive, PickleValue o
     }
   }
   OptimizerTensors result;
-  reader.finish(result);
-  if (!kept.empty())
-    result.problem = name_parameters(read_groups(optimizer, where), weights, kept, where);
-  if (!result.problem.empty()) return result;
+  reader.finish(result.record);
+  std::vector<OptimizerGroup> groups = read_groups(optimizer, result.record.lost, where);
+  const std::string problem = name_parameters(groups, weights, kept, where);
+  if (!problem.empty()) {
+    result.record.lost.push_back(fmt::format(
+        "which parameters it is of: {} (make the optimizer of named_parameters(), torch "
+        "2.6, which records the names)",
+        problem));
+    return result;
+  }
+  for (OptimizerGroup& group : groups) {
+    group.record.names = std::move(group.names);
+    result.record.groups.push_back(std::move(group.record));
+  }
   for (auto& [index, parameter] : kept) named.push_back(std::move(parameter));
   for (KeptOfParameter& parameter : named) {
     check_shapes(parameter, weights, where);
+    if (parameter.step) result.record.steps.emplace(parameter.name, *parameter.step);
     take_tensors(parameter, result.tensors);
   }
   return result;

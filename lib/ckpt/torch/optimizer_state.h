@@ -36,10 +36,10 @@ constexpr std::array<OptimizerKey, 5> kOptimizerKeys = {{{"exp_avg", Role::kAdam
                                                          {"exp_avg_sq_col", Role::kColumnMeans}}};
 
 struct OptimizerTensors {
-  std::vector<NamedTensor> tensors;   // by parameter, then in the order of kOptimizerKeys
-  std::optional<uint64_t> step;       // that all parameters have
-  std::string problem;                // why there are no tensors, "" if there are all
-  std::vector<std::string> left_out;  // other keys than those
+  std::vector<NamedTensor> tensors;  // by parameter, then in the order of kOptimizerKeys
+  // Groups, steps, and what cannot be kept: all tensors if names cannot be told, and keys of
+  // parameters' states other than those and "step".
+  OptimizerRecord record;
 };
 
 // Of a weight: what it is, and whether it lies where an earlier one does.

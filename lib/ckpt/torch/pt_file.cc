@@ -9,11 +9,13 @@
 #include <tuple>
 
 #include "lib/base/log.h"
+#include "lib/ckpt/file.h"
 #include "lib/ckpt/torch/optimizer_settings.h"
 #include "lib/ckpt/torch/optimizer_state.h"
 #include "lib/ckpt/torch/pt_metadata.h"
 #include "lib/ckpt/torch/state_dict.h"
 #include "lib/ckpt/torch/torch_archive.h"
+#include "lib/ckpt/weight_index.h"
 
 namespace gxp {
 namespace fs = std::filesystem;
@@ -21,24 +23,124 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kModelKeys = {"model", "state_dict", "model_state_dict",
                                                         "module"};
-constexpr std::array<std::string_view, 4> kOptimizerParts = {"optimizer", "optimizer_state_dict",
-                                                             "optim", "optimizer_states"};
+constexpr std::array<std::string_view, 4> kOptimizerKeyNames = {"optimizer", "optimizer_state_dict",
+                                                                "optim", "optimizer_states"};
+constexpr int kMaxPartDepth = 8;
+constexpr uint64_t kMaxPartVisits = uint64_t{1} << 20;
 constexpr std::array<std::string_view, 4> kStepKeys = {"step", "global_step", "iteration",
                                                        "iter_num"};
 constexpr uint64_t kMaxClaim = 8;  // in the file's bytes
+constexpr const char* kPtSingle = "pytorch_model.bin";
+constexpr const char* kPtIndex = "pytorch_model.bin.index.json";
 
 // Which parts of the pickle are what.
 struct PtParts {
   PickleValue weights;
   std::string weights_key = "";  // "": the root
   std::optional<PickleValue> optimizer = {};
-  std::string optimizer_key = "";
+  std::vector<std::string> optimizer_keys = {};
+  size_t optimizer_count = 0;
+  // Of those, the ones that have tensors beside the optimizer: Megatron's fp32 weights, for one.
+  std::vector<std::string> keys_with_more = {};
 };
+
+// A torch.optim's state_dict(), whatever it is called; without groups of parameters only under one of
+// the usual keys.
+bool is_optimizer(PickleValue value, std::string_view key, const std::string& where) {
+  if (!value.is(PickleKind::kDict)) return false;
+  const auto state = find_member(value, "state", where);
+  const bool is_usual = std::ranges::find(kOptimizerKeyNames, key) != kOptimizerKeyNames.end();
+  return state && state->is(PickleKind::kDict) &&
+         (is_usual || find_member(value, "param_groups", where));
+}
+
+// One, or a list or dict of some, as Lightning and scripts with several have it.
+std::vector<PickleValue> optimizers_in(PickleValue value, std::string_view key,
+                                       const std::string& where) {
+  if (is_optimizer(value, key, where)) return {value};
+  const bool is_dict = value.is(PickleKind::kDict);
+  if (!is_dict && !value.is(PickleKind::kList) && !value.is(PickleKind::kTuple)) return {};
+  std::vector<PickleValue> found;
+  for (size_t i = 0; i < value.size(); ++i) {
+    const PickleValue part = is_dict ? value.value(i) : value.item(i);
+    if (is_optimizer(part, key, where)) found.push_back(part);
+  }
+  return found;
+}
+
+// Whether there is a tensor in it, down to some depth; `visits` bounds the cost.
+bool has_tensors(PickleValue value, int depth, uint64_t& visits) {
+  if (is_tensor(value)) return true;
+  if (visits == 0) return false;
+  --visits;
+  const bool is_dict = value.is(PickleKind::kDict);
+  if (depth == 0 || (!is_dict && !value.is(PickleKind::kList) && !value.is(PickleKind::kTuple)))
+    return false;
+  for (size_t i = 0; i < value.size(); ++i)
+    if (has_tensors(is_dict ? value.value(i) : value.item(i), depth - 1, visits)) return true;
+  return false;
+}
+
+// Whether a list or dict of optimizers has other tensors, too.
+bool has_more_tensors(PickleValue value, std::string_view key, const std::string& where) {
+  if (is_optimizer(value, key, where)) return false;
+  const bool is_dict = value.is(PickleKind::kDict);
+  for (size_t i = 0; i < value.size(); ++i) {
+    const PickleValue part = is_dict ? value.value(i) : value.item(i);
+    uint64_t visits = kMaxPartVisits;
+    if (!is_optimizer(part, key, where) && has_tensors(part, kMaxPartDepth, visits)) return true;
+  }
+  return false;
+}
+
+// Takes the one optimizer there is; of several, none can be told to be the weights'.
+void find_optimizer(PickleValue root, const std::string& where, PtParts& parts) {
+  std::vector<PickleValue> found;
+  for (size_t i = 0; i < root.size(); ++i) {
+    if (!root.key(i).is(PickleKind::kText)) continue;
+    const std::string key(root.key(i).text());
+    if (key == parts.weights_key) continue;
+    const auto here = optimizers_in(root.value(i), key, where);
+    if (here.empty()) continue;
+    parts.optimizer_keys.push_back(key);
+    if (has_more_tensors(root.value(i), key, where)) parts.keys_with_more.push_back(key);
+    found.insert(found.end(), here.begin(), here.end());
+  }
+  if (found.size() == 1) parts.optimizer = found[0];
+  parts.optimizer_count = found.size();
+}
+
+// The weights beside an optimizer, under a key of the script's own: the one member that has tensors.
+void find_weights(PickleValue root, const std::string& where, PtParts& parts) {
+  std::vector<std::string> keys, with_tensors;
+  for (size_t i = 0; i < root.size(); ++i) {
+    std::string key = root.key(i).is(PickleKind::kText) ? std::string(root.key(i).text())
+                                                        : root.key(i).describe();
+    keys.push_back(key);
+    uint64_t visits = kMaxPartVisits;
+    if (std::ranges::find(parts.optimizer_keys, key) != parts.optimizer_keys.end() ||
+        !has_tensors(root.value(i), kMaxPartDepth, visits))
+      continue;
+    parts.weights = root.value(i);
+    with_tensors.push_back(std::move(key));
+  }
+  if (with_tensors.size() != 1 || !parts.weights.is(PickleKind::kDict))
+    fail(ErrorKind::kCorrupt,
+         "{}: it has an optimizer ({}), and which of its parts are the weights cannot be told; its "
+         "keys are {}; save them as {{\"model\": model.state_dict(), \"optimizer\": ...}}",
+         where, fmt::join(parts.optimizer_keys, ", "), fmt::join(keys, ", "));
+  parts.weights_key = with_tensors.front();
+}
 
 PtParts parts_of(PickleValue root, const std::string& where) {
   if (!root.is(PickleKind::kDict))
     fail(ErrorKind::kCorrupt, "{}: a dict of tensors expected, found {}; save a state_dict()",
          where, root.describe());
+  if (is_optimizer(root, "", where))
+    fail(ErrorKind::kCorrupt,
+         "{}: the state_dict() of an optimizer alone, without the weights that it is of; save them "
+         "as {{\"model\": model.state_dict(), \"optimizer\": ...}}",
+         where);
   PtParts parts{.weights = root};
   for (const std::string_view key : kModelKeys) {
     const auto found = find_member(root, key, where);
@@ -47,15 +149,8 @@ PtParts parts_of(PickleValue root, const std::string& where) {
     parts.weights_key = key;
     break;
   }
-  if (parts.weights_key.empty()) return parts;
-  for (const std::string_view key : kOptimizerParts) {
-    auto found = find_member(root, key, where);
-    if (found && found->is(PickleKind::kList) && found->size() == 1) found = found->item(0);
-    if (!found || !found->is(PickleKind::kDict) || !find_member(*found, "state", where)) continue;
-    parts.optimizer = found;
-    parts.optimizer_key = key;
-    break;
-  }
+  find_optimizer(root, where, parts);
+  if (parts.weights_key.empty() && parts.optimizer_count > 0) find_weights(root, where, parts);
   return parts;
 }
 
@@ -66,7 +161,9 @@ void take_others(PickleValue root, const PtParts& parts, const std::string& path
   for (size_t i = 0; i < root.size(); ++i) {
     if (!root.key(i).is(PickleKind::kText)) continue;
     std::string key(root.key(i).text());
-    if (key == parts.weights_key || key == parts.optimizer_key) continue;
+    if (key == parts.weights_key ||
+        std::ranges::find(parts.optimizer_keys, key) != parts.optimizer_keys.end())
+      continue;
     const PickleValue value = root.value(i);
     const bool is_step = std::ranges::find(kStepKeys, key) != kStepKeys.end();
     if (is_step && value.is(PickleKind::kInteger) && value.integer() >= 0) {
@@ -80,42 +177,6 @@ void take_others(PickleValue root, const PtParts& parts, const std::string& path
   if (!left_out.empty())
     log_info("{}: left out, as it is neither weights nor their optimizer state: {}", path,
              fmt::join(left_out, ", "));
-}
-
-// The weights, and for each whether it lies where an earlier one does.
-std::vector<OptimizerWeight> take_weights(const TorchArchive& archive, PickleValue weights,
-                                          const std::string& where, NamedTensors& result) {
-  std::vector<OptimizerWeight> list;
-  using Place = std::tuple<std::string, uint64_t, std::vector<uint64_t>, std::vector<uint64_t>>;
-  std::set<Place> places;
-  for (const StateDictTensor& found : tensors_in(weights, where)) {
-    result.tensors.push_back(archive.tensor(found.value, found.name));
-    const TorchTensor tensor = to_tensor(found.value, where);
-    const Place place{tensor.storage.key, tensor.offset, tensor.shape, tensor.strides};
-    list.push_back({result.tensors.back().info, !places.insert(place).second});
-  }
-  return list;
-}
-
-void take_optimizer(const TorchArchive& archive, PickleValue optimizer,
-                    const std::vector<OptimizerWeight>& weights, const std::string& path,
-                    NamedTensors& result) {
-  const std::string where = "read " + path + ": optimizer";
-  OptimizerTensors kept = read_optimizer_state(archive, optimizer, weights, where);
-  OptimizerGroups settings;
-  if (const auto groups = find_member(optimizer, "param_groups", where))
-    settings.add_all(*groups, where);
-  settings.finish(result);
-  std::ranges::move(kept.tensors, std::back_inserter(result.tensors));
-  if (!result.step) result.step = kept.step;
-  if (!kept.problem.empty())
-    log_warn(
-        "{}: the optimizer state is left out: {}; make the optimizer of named_parameters() "
-        "(torch 2.6), which records the names",
-        path, kept.problem);
-  if (!kept.left_out.empty())
-    log_warn("{}: of the optimizer state, gxp has no place for {}", path,
-             fmt::join(kept.left_out, ", "));
 }
 
 // Views share bytes; a small file must not become a large one.
@@ -137,12 +198,47 @@ bool begins_with_pickle(const FileRange& range) {
   return head.starts_with("PK\3\4") && head.find("/data.pkl") != std::string::npos;
 }
 
+// The index or the file that a directory or a path means.
+std::string find_pt_root(const std::string& path) {
+  std::error_code error;  // which opening the file will tell
+  if (!fs::is_directory(path, error)) return path;
+  const std::string index = fs::path(path) / kPtIndex;
+  return path_exists(index) ? index : std::string(fs::path(path) / kPtSingle);
+}
+
+bool is_pt_index(const std::string& path) { return path.ends_with(".bin.index.json"); }
+
+NamedTensors read_pt_file(const std::string& path) {
+  const std::string where = "read " + path;
+  const FileRange range = FileRange::open(path);
+  const TorchArchive archive = TorchArchive::open(range);
+  const PtParts parts = parts_of(archive.root(), where);
+  NamedTensors result{.format = "pt"};
+  const auto weights = take_pt_weights(archive, parts.weights, where, result);
+  take_pt_metadata(parts.weights, where, result);
+  if (!parts.weights_key.empty()) take_others(archive.root(), parts, path, result);
+  if (parts.optimizer) take_pt_optimizer(archive, *parts.optimizer, weights, path, result);
+  if (parts.optimizer_count > 1)
+    result.optimizer.lost.push_back(fmt::format("{} optimizers of one file ({})",
+                                                parts.optimizer_count,
+                                                fmt::join(parts.optimizer_keys, ", ")));
+  for (const std::string& key : parts.keys_with_more)
+    result.optimizer.lost.push_back(fmt::format("the tensors beside the optimizer in '{}'", key));
+  check_claim(result, range.bytes, where);
+  return result;
+}
+
+bool verify_pt_file(const std::string& path) {
+  return TorchArchive::open(FileRange::open(path)).verify();
+}
+
 }  // namespace
 
 bool is_pt(const std::string& path) {
   std::error_code error;  // which opening the file will tell
+  if (fs::is_directory(path, error)) return path_exists(find_pt_root(path));
   if (!fs::is_regular_file(path, error)) return false;
-  if (path.ends_with(".pt") || path.ends_with(".pth")) return true;
+  if (path.ends_with(".pt") || path.ends_with(".pth") || is_pt_index(path)) return true;
   try {
     const FileRange range = FileRange::open(path);
     return TorchArchive::begins(range) && (!ZipArchive::begins(range) || begins_with_pickle(range));
@@ -151,22 +247,52 @@ bool is_pt(const std::string& path) {
   }
 }
 
+std::vector<OptimizerWeight> take_pt_weights(const TorchArchive& archive, PickleValue weights,
+                                             const std::string& where, NamedTensors& result) {
+  std::vector<OptimizerWeight> list;
+  using Place = std::tuple<std::string, uint64_t, std::vector<uint64_t>, std::vector<uint64_t>>;
+  std::set<Place> places;
+  for (const StateDictTensor& found : tensors_in(weights, where)) {
+    result.tensors.push_back(archive.tensor(found.value, found.name));
+    const TorchTensor tensor = to_tensor(found.value, where);
+    const Place place{tensor.storage.key, tensor.offset, tensor.shape, tensor.strides};
+    list.push_back({result.tensors.back().info, !places.insert(place).second});
+  }
+  return list;
+}
+
+void take_pt_optimizer(const TorchArchive& archive, PickleValue optimizer,
+                       const std::vector<OptimizerWeight>& weights, const std::string& path,
+                       NamedTensors& result) {
+  const std::string where = "read " + path + ": optimizer";
+  OptimizerTensors kept = read_optimizer_state(archive, optimizer, weights, where);
+  std::ranges::move(kept.tensors, std::back_inserter(result.tensors));
+  std::ranges::move(kept.record.lost, std::back_inserter(result.optimizer.lost));
+  // gxp has written the file, and knows the rest.
+  if (!result.config.empty() || !result.optimizer.groups.empty()) return;
+  OptimizerGroups settings;
+  if (const auto groups = find_member(optimizer, "param_groups", where))
+    settings.add_all(*groups, where);
+  settings.finish(result);
+  result.optimizer.groups = std::move(kept.record.groups);
+  result.optimizer.steps = std::move(kept.record.steps);
+  settle_steps(result);
+}
+
 NamedTensors read_pt(const std::string& path) {
-  const std::string where = "read " + path;
-  const FileRange range = FileRange::open(path);
-  const TorchArchive archive = TorchArchive::open(range);
-  const PtParts parts = parts_of(archive.root(), where);
-  NamedTensors result{.format = "pt"};
-  const auto weights = take_weights(archive, parts.weights, where, result);
-  take_pt_metadata(parts.weights, where, result);
-  if (!parts.weights_key.empty()) take_others(archive.root(), parts, path, result);
-  if (parts.optimizer) take_optimizer(archive, *parts.optimizer, weights, path, result);
-  check_claim(result, range.bytes, where);
+  const std::string root = find_pt_root(path);
+  NamedTensors result =
+      is_pt_index(root) ? read_weight_index(root, read_pt_file) : read_pt_file(root);
+  result.format = "pt";
   return result;
 }
 
 uint64_t verify_pt(const std::string& path) {
-  return TorchArchive::open(FileRange::open(path)).verify() ? 1 : 0;
+  const std::string root = find_pt_root(path);
+  const auto files = is_pt_index(root) ? indexed_files(root) : std::set<std::string>{root};
+  bool recorded = true;
+  for (const std::string& file : files) recorded &= verify_pt_file(file);
+  return recorded ? files.size() : 0;
 }
 
 }  // namespace gxp

@@ -40,7 +40,9 @@ void put_pt_metadata(PickleWriter& pickle, const NamedTensors& tensors) {
   put_count(pickle, "step", tensors.step);
   put_count(pickle, "samples_consumed", tensors.samples_consumed);
   put_pairs(pickle, "config", tensors.config);
-  put_pairs(pickle, "state", tensors.state);
+  KeyValues state = tensors.state;
+  for (auto& pair : to_state(tensors.optimizer)) state.push_back(std::move(pair));
+  put_pairs(pickle, "state", state);
   pickle.end_dict();
   pickle.end_dict();
   pickle.end_dict();
@@ -59,6 +61,7 @@ void take_pt_metadata(PickleValue state_dict, const std::string& where, NamedTen
     tensors.samples_consumed = to_unsigned(*samples, place);
   tensors.config = to_pairs(member(*own, "config", place), place);
   tensors.state = to_pairs(member(*own, "state", place), place);
+  take_record(tensors, place);
 }
 
 std::optional<std::string> scalar_text(PickleValue value) {

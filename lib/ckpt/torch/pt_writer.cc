@@ -1,7 +1,7 @@
 // write_pt().
 #include <algorithm>
+#include <list>
 #include <map>
-#include <set>
 
 #include "lib/base/error.h"
 #include "lib/ckpt/file.h"
@@ -47,83 +47,132 @@ void put_state_dict(PtContent& content, const NamedTensors& tensors) {
 // One parameter of the optimizer.
 struct PtParameter {
   std::string name;
-  bool decays = false;
   std::vector<const NamedTensor*> kept = {};
 };
 
-// The parameters of which something is kept, those that decay first: their order is their number.
-std::vector<PtParameter> parameters_of(const NamedTensors& tensors) {
-  std::map<std::string, PtParameter> by_name;
-  std::vector<std::string> order;
-  for (const NamedTensor& tensor : tensors.tensors) {
-    const auto [place, fresh] = by_name.try_emplace(tensor.info.name);
-    if (fresh) order.push_back(tensor.info.name);
-    if (tensor.info.role == Role::kWeight) {
-      place->second.decays = decays(tensor.info, tensors.config);
-    } else {
-      place->second.kept.push_back(&tensor);
+// A group of parameters, which are numbered through all groups.
+struct PtGroup {
+  std::vector<PtParameter> parameters = {};
+  const ParameterGroup* told = nullptr;  // by the source; else gxp's own
+  bool decays = false;
+};
+
+using KeptByName = std::map<std::string, std::vector<const NamedTensor*>>;
+
+KeptByName kept_by_name(const NamedTensors& tensors) {
+  KeptByName kept;
+  for (const NamedTensor& tensor : tensors.tensors)
+    if (tensor.info.role != Role::kWeight) kept[tensor.info.name].push_back(&tensor);
+  return kept;
+}
+
+// The source's groups, with all their parameters.
+std::vector<PtGroup> told_groups(const NamedTensors& tensors) {
+  KeptByName kept = kept_by_name(tensors);
+  std::vector<PtGroup> groups;
+  for (const ParameterGroup& told : tensors.optimizer.groups) {
+    PtGroup& group = groups.emplace_back();
+    group.told = &told;
+    for (const std::string& name : told.names) {
+      const auto found = kept.find(name);
+      group.parameters.push_back(
+          {name, found == kept.end() ? decltype(PtParameter::kept)() : std::move(found->second)});
+      if (found != kept.end()) kept.erase(found);
     }
   }
-  std::vector<PtParameter> parameters;
-  for (const std::string& name : order) {
-    PtParameter& parameter = by_name[name];
-    parameter.name = name;
-    if (!parameter.kept.empty()) parameters.push_back(std::move(parameter));
+  if (!kept.empty())
+    fail(ErrorKind::kConfig,
+         "write a file of torch: the optimizer's state of '{}' belongs to no group of parameters; "
+         "leave the optimizer out with --drop-optimizer",
+         kept.begin()->first);
+  return groups;
+}
+
+// Those of gxp: the parameters of which something is kept, those that decay first.
+std::vector<PtGroup> own_groups(const NamedTensors& tensors) {
+  KeptByName kept = kept_by_name(tensors);
+  std::vector<PtGroup> groups(2);
+  groups[0].decays = true;
+  // By the weight's shape, as Adafactor's means have fewer axes; then state without a weight.
+  for (const bool of_weights : {true, false}) {
+    for (const NamedTensor& tensor : tensors.tensors) {
+      const TensorInfo& info = tensor.info;
+      const auto found = kept.find(info.name);
+      if ((info.role == Role::kWeight) != of_weights || found == kept.end()) continue;
+      groups[decays(info, tensors.config) ? 0 : 1].parameters.push_back(
+          {info.name, std::move(found->second)});
+      kept.erase(found);
+    }
   }
-  std::stable_partition(parameters.begin(), parameters.end(),
-                        [](const PtParameter& parameter) { return parameter.decays; });
-  return parameters;
+  std::erase_if(groups, [](const PtGroup& group) { return group.parameters.empty(); });
+  return groups;
 }
 
-bool keeps(const std::vector<PtParameter>& parameters, Role role) {
-  return std::ranges::any_of(parameters, [&](const PtParameter& parameter) {
-    return std::ranges::any_of(parameter.kept,
-                               [&](const NamedTensor* kept) { return kept->info.role == role; });
-  });
+bool keeps(const NamedTensors& tensors, Role role) {
+  return std::ranges::any_of(tensors.tensors,
+                             [&](const NamedTensor& tensor) { return tensor.info.role == role; });
 }
 
-void put_states(PtContent& content, const std::vector<PtParameter>& parameters,
-                const NamedTensor* step) {
+void put_states(PtContent& content, const std::vector<PtGroup>& groups, const NamedTensors& tensors,
+                std::list<NamedTensor>& steps) {
   content.pickle.begin_dict();
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    content.pickle.integer(int64_t(i));
-    content.pickle.begin_dict();
-    if (step != nullptr) {  // in a storage of its own, since torch adds 1 to each
-      content.pickle.text("step");
-      content.put(*step);
+  const bool is_adam = keeps(tensors, Role::kAdamV);
+  int64_t index = -1;
+  for (const PtGroup& group : groups) {
+    for (const PtParameter& parameter : group.parameters) {
+      ++index;
+      const bool has_step = tensors.optimizer.steps.contains(parameter.name) ||
+                            (is_adam && !parameter.kept.empty() && tensors.step);
+      if (parameter.kept.empty() && !has_step) continue;
+      content.pickle.integer(index);
+      content.pickle.begin_dict();
+      if (has_step) {  // in a storage of its own, since torch adds 1 to each
+        content.pickle.text("step");
+        content.put(steps.emplace_back(step_tensor(step_of(tensors, parameter.name).value())));
+      }
+      for (const NamedTensor* kept : parameter.kept) {
+        content.pickle.text(
+            std::ranges::find(kOptimizerKeys, kept->info.role, &OptimizerKey::role)->key);
+        content.put(*kept);
+      }
+      content.pickle.end_dict();
     }
-    for (const NamedTensor* kept : parameters[i].kept) {
-      content.pickle.text(
-          std::ranges::find(kOptimizerKeys, kept->info.role, &OptimizerKey::role)->key);
-      content.put(*kept);
-    }
-    content.pickle.end_dict();
   }
   content.pickle.end_dict();
 }
 
-void put_groups(PtContent& content, const std::vector<PtParameter>& parameters,
-                const KeyValues& config) {
-  PickleWriter& pickle = content.pickle;
-  const bool is_adam = keeps(parameters, Role::kAdamV) || !keeps(parameters, Role::kMomentum);
-  pickle.begin_list();
-  for (const bool decays : {true, false}) {
-    const auto put_list = [&](const char* key, auto put_one) {
+void put_settings(PickleWriter& pickle, const PtGroup& group, const NamedTensors& tensors) {
+  if (group.told != nullptr) {
+    for (const auto& [key, json] : group.told->settings) {
       pickle.text(key);
-      pickle.begin_list();
-      for (size_t i = 0; i < parameters.size(); ++i)
-        if (parameters[i].decays == decays) put_one(i);
-      pickle.end_list();
-    };
-    if (std::ranges::find(parameters, decays, &PtParameter::decays) == parameters.end()) continue;
-    pickle.begin_dict();
-    for (const OptimizerSetting& setting :
-         is_adam ? adam_settings(config, decays) : sgd_settings(config, decays)) {
-      pickle.text(setting.key);
-      put_setting(pickle, setting);
+      put_setting_json(pickle, json);
     }
-    put_list("params", [&](size_t i) { pickle.integer(int64_t(i)); });
-    put_list("param_names", [&](size_t i) { pickle.text(parameters[i].name); });
+    return;
+  }
+  const bool is_adam = keeps(tensors, Role::kAdamV) || !keeps(tensors, Role::kMomentum);
+  for (const OptimizerSetting& setting : is_adam ? adam_settings(tensors.config, group.decays)
+                                                 : sgd_settings(tensors.config, group.decays)) {
+    pickle.text(setting.key);
+    put_setting(pickle, setting);
+  }
+}
+
+void put_groups(PtContent& content, const std::vector<PtGroup>& groups,
+                const NamedTensors& tensors) {
+  PickleWriter& pickle = content.pickle;
+  pickle.begin_list();
+  int64_t index = 0;
+  for (const PtGroup& group : groups) {
+    pickle.begin_dict();
+    put_settings(pickle, group, tensors);
+    pickle.text("params");
+    pickle.begin_list();
+    for (size_t i = 0; i < group.parameters.size(); ++i) pickle.integer(index++);
+    pickle.end_list();
+    pickle.text("param_names");
+    pickle.begin_list();
+    for (const PtParameter& parameter : group.parameters) pickle.text(parameter.name);
+    pickle.end_list();
     pickle.end_dict();
   }
   pickle.end_list();
@@ -133,9 +182,9 @@ void put_groups(PtContent& content, const std::vector<PtParameter>& parameters,
 
 void write_pt(const NamedTensors& tensors, const std::string& path, const WriteOptions&) {
   PtContent content;
-  const auto parameters = parameters_of(tensors);
-  const NamedTensor step = step_tensor(tensors.step.value_or(0));
-  if (parameters.empty()) {
+  const auto groups = tensors.optimizer.groups.empty() ? own_groups(tensors) : told_groups(tensors);
+  std::list<NamedTensor> steps;  // the content points to them
+  if (groups.empty()) {
     put_state_dict(content, tensors);
     return content.write(path);
   }
@@ -145,9 +194,9 @@ void write_pt(const NamedTensors& tensors, const std::string& path, const WriteO
   content.pickle.text("optimizer");
   content.pickle.begin_dict();
   content.pickle.text("state");
-  put_states(content, parameters, keeps(parameters, Role::kAdamV) ? &step : nullptr);
+  put_states(content, groups, tensors, steps);
   content.pickle.text("param_groups");
-  put_groups(content, parameters, tensors.config);
+  put_groups(content, groups, tensors);
   content.pickle.end_dict();
   if (tensors.step) {
     content.pickle.text("step");

@@ -2,12 +2,14 @@
 
 #include <unordered_set>
 
+#include "lib/base/log.h"
 #include "lib/ckpt/torch/torch_tensors.h"
 
 namespace gxp {
 namespace {
 
 constexpr size_t kMaxStateDepth = 64;
+constexpr std::string_view kExtraState = "_extra_state";
 constexpr uint64_t kMaxStateVisits = uint64_t{1} << 20;
 
 // One container on the way from the root to where the walk is.
@@ -30,6 +32,12 @@ std::string key_name(PickleValue key, const std::string& where) {
   return std::string(key.text());
 }
 
+// What a module's get_extra_state() has returned, under the key that torch gives it: of
+// TransformerEngine an io.BytesIO with FP8's scaling.
+bool is_extra_state(std::string_view name) {
+  return name == kExtraState || name.ends_with(fmt::format(".{}", kExtraState));
+}
+
 // Numbers, texts and their like, which are passed over.
 bool is_plain(PickleValue value) {
   return !is_state_container(value) &&
@@ -42,6 +50,7 @@ bool is_plain(PickleValue value) {
 std::vector<StateDictTensor> tensors_in(PickleValue dict, const std::string& where) {
   std::vector<StateDictTensor> found;
   std::unordered_set<std::string> names;
+  std::vector<std::string> extra;
   std::vector<StateDictFrame> way = {{to_dict(dict, where), ""}};
   for (uint64_t visits = 0; !way.empty();) {
     StateDictFrame& frame = way.back();
@@ -64,13 +73,19 @@ std::vector<StateDictTensor> tensors_in(PickleValue dict, const std::string& whe
       way.push_back({value, name + "."});
       continue;
     }
+    if (!is_tensor(value) && is_extra_state(name)) {
+      extra.push_back(std::move(name));
+      continue;
+    }
     if (!is_tensor(value))
-      fail(ErrorKind::kCorrupt, "{}: '{}' is {}, which gxp does not know", where, name,
-           value.describe());
+      fail(ErrorKind::kCorrupt, "{}: '{}' is {}", where, name, describe_unknown(value));
     if (!names.insert(name).second)
       fail(ErrorKind::kCorrupt, "{}: tensor '{}' occurs twice", where, name);
     found.push_back({std::move(name), value});
   }
+  if (!extra.empty())
+    log_info("{}: {} of modules that is no tensor is left out, such as {}", where, kExtraState,
+             extra.front());
   return found;
 }
 

@@ -66,6 +66,18 @@ PickleValue argument(PickleValue arguments, size_t i, const std::string& where) 
   return arguments.item(i);
 }
 
+// The class of what a call makes, as it names one: of a subclass that wraps other tensors.
+std::string_view class_made(PickleValue value) {
+  if (!value.is(PickleKind::kObject)) return "";
+  const std::string_view function = value.callable().text();
+  const size_t place = function == kFromType ? 1 : 0;  // of the class among the arguments
+  if (function != kFromType && function != "torch._utils._rebuild_wrapper_subclass")
+    return function;
+  const PickleValue arguments = value.arguments();
+  if (arguments.size() <= place || !arguments.item(place).is(PickleKind::kGlobal)) return function;
+  return arguments.item(place).text();
+}
+
 TorchCall unwrap_tensor(PickleValue value, const std::string& where) {
   for (int wraps = 0; wraps < kMaxTorchWraps && value.is(PickleKind::kObject); ++wraps) {
     std::string_view function = value.callable().text();
@@ -78,8 +90,7 @@ TorchCall unwrap_tensor(PickleValue value, const std::string& where) {
     }
     if (is_one_of(function, kTensorCalls)) return {function.substr(kTorchUtils.size()), arguments};
     if (!is_one_of(function, kParameterCalls))
-      fail(ErrorKind::kCorrupt, "{}: a tensor expected, found {}(...), which gxp does not know",
-           where, function);
+      fail(ErrorKind::kCorrupt, "{}: a tensor expected, found {}", where, describe_unknown(value));
     value = argument(arguments, 0, where);
   }
   fail(ErrorKind::kCorrupt, "{}: a tensor expected, found {}", where, value.describe());
@@ -149,6 +160,17 @@ std::vector<uint64_t> to_sizes(PickleValue value, const std::string& where) {
   std::vector<uint64_t> sizes;
   for (size_t i = 0; i < items.size(); ++i) sizes.push_back(to_unsigned(items.item(i), where));
   return sizes;
+}
+
+std::string describe_unknown(PickleValue value) {
+  const std::string_view made = class_made(value);
+  if (made.ends_with("DTensor") || made.ends_with("ShardedTensor"))
+    return fmt::format(
+        "a {}, of which the file has one rank's shard; save what get_model_state_dict() gives with "
+        "full_state_dict=True, or a directory with torch.distributed.checkpoint's save()",
+        made.substr(made.rfind('.') + 1));
+  if (made.empty()) return value.describe() + ", which gxp does not know";
+  return fmt::format("{}(...), which gxp does not know", made);
 }
 
 bool is_tensor(PickleValue value) {

@@ -58,6 +58,9 @@ std::vector<uint64_t> to_sizes(PickleValue value, const std::string& where);
 // Whether the value is a call of one of the functions above. The arguments are not looked at.
 bool is_tensor(PickleValue value);
 
+// For messages: a value that is no tensor that gxp reads, and what to do where that is known.
+std::string describe_unknown(PickleValue value);
+
 // `value` is what BINPERSID was given. kCorrupt, naming `where`.
 TorchStorage to_storage(PickleValue persistent, const std::string& where);
 // kCorrupt, naming `where` and, if it is no tensor, what it is: the global of what would be called.

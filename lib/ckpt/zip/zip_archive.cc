@@ -127,8 +127,10 @@ ZipMember parse_zip_entry(const FileRange& range, const ZipDirectory& directory,
   if (member.name.empty() || member.name.find('\0') != std::string::npos)
     refuse_zip(range, place, "a member's name is empty or holds a NUL");
   if (read_little<uint16_t>(entry, 10) != 0 || read_little<uint16_t>(entry, 8) % 2 == 1)
-    refuse_zip(range, place, "member '{}' is compressed or encrypted; gxp reads stored ones only",
-               member.name);
+    refuse_zip(range, place, "member '{}' is compressed or encrypted; {}", member.name,
+               member.name.find("/code/") == std::string::npos
+                   ? "gxp reads stored ones only"
+                   : "this is a TorchScript archive, which is a program; save a state_dict()");
   uint64_t stored = read_little<uint32_t>(entry, 20);
   std::vector<uint64_t*> large;
   for (uint64_t* field : {&member.bytes, &stored, &member.offset}) {
