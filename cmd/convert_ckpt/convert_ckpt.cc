@@ -88,6 +88,7 @@ void convert(NamedTensors tensors, const CheckpointFormat& to, const ConvertOpti
     const RenameCounts counts = rename_tensors(tensors, options.map);
     report.facts.push_back({{"renamed", "tensors renamed"}, int64_t(counts.renamed)});
     report.facts.push_back({{"dropped", "tensors dropped"}, int64_t(counts.dropped)});
+    report.facts.push_back({{"reordered", "tensors reordered"}, int64_t(counts.reordered)});
   }
   if (options.dtype != CastTo::kStored)
     tensors = cast_weights(std::move(tensors), kCastTypes[size_t(options.dtype) - 1], overflowed);

@@ -115,6 +115,16 @@ NamedTensor with_rows(NamedTensor tensor, std::function<uint64_t(uint64_t)> sour
   return {std::move(info), read};
 }
 
+NamedTensor with_rotary_rows(NamedTensor tensor, uint64_t head_size, RotaryRows to) {
+  const uint64_t half = head_size / 2;
+  return with_rows(std::move(tensor), [=](uint64_t row) {
+    const uint64_t channel = row % head_size;
+    return row - channel +
+           (to == RotaryRows::kPairs ? channel % 2 * half + channel / 2
+                                     : channel % half * 2 + channel / half);
+  });
+}
+
 NamedTensor widened(NamedTensor tensor) {
   TensorInfo info = tensor.info;
   info.dtype = StorageDType::kF32;

@@ -20,6 +20,12 @@ NamedTensor transposed(NamedTensor matrix);
 // Row i of the result is row `source_row(i)` of the tensor, which has at least one dimension.
 NamedTensor with_rows(NamedTensor tensor, std::function<uint64_t(uint64_t)> source_row);
 
+// The rows of heads of `head_size` channels, an even number that divides the rows, where the channels
+// that rotary positions turn together are neighbours (Meta's Llama, GGUF) or lie half a head apart
+// (Hugging Face, gxp), in the order `to` from the other one.
+enum class RotaryRows : uint8_t { kPairs, kHalves };
+NamedTensor with_rotary_rows(NamedTensor tensor, uint64_t head_size, RotaryRows to);
+
 // The elements of a BF16 or F16 tensor as F32, which holds all of them.
 NamedTensor widened(NamedTensor tensor);
 // An F32 tensor as the `dtype` (BF16 or F16) that it was widened from. kCorrupt, when it is read:

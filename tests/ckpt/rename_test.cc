@@ -60,12 +60,40 @@ TEST_CASE("rules that cannot be meant are refused with file and line", "[ckpt]")
       {"'rename' is not", "[rename]\nfrom = 'a'"},
       {"must be a table", "drop = ['a']"},
       {"rules.toml:1:", "[[rename]"},
+      {"from, rows and head_size", "[[reorder]]\nfrom = 'a'\nrows = 'pairs-to-halves'"},
+      {"neither pairs", "[[reorder]]\nfrom = 'a'\nrows = 'x'\nhead_size = 2"},
+      {"an even number", "[[reorder]]\nfrom = 'a'\nrows = 'pairs-to-halves'\nhead_size = 3"},
+      {"heads of 4", "[[reorder]]\nfrom = 'a'\nrows = 'pairs-to-halves'\nhead_size = 4"},
       {"empty or holds a NUL", "[[rename]]\nfrom = 'a'\nto = ''"},
   }));
   CAPTURE(words);
   const auto [kind, text] = error_of([&, rules = rules] { names_after({"a", "b"}, rules); });
   CHECK(kind == ErrorKind::kConfig);
   CHECK_THAT(text, Contains(words));
+}
+
+TEST_CASE("rows of heads are reordered between pairs and halves, or the renaming is refused",
+          "[ckpt]") {
+  const TemporaryDirectory dir;
+  const std::string names =
+      "[[rename]]\nfrom = 'attention[.]wq[.]weight'\nto = 'self_attn.q_proj.weight'\n";
+  const std::string order = "[[reorder]]\nfrom = '.*wq.*'\nhead_size = 4\nrows = ";
+  const auto applied = [&](NamedTensors tensors, const std::string& rules) {
+    write_bytes(dir / "rules.toml", rules);
+    rename_tensors(tensors, dir / "rules.toml");
+    return tensors;
+  };
+  const NamedTensors meta{.tensors = {counting_tensor("attention.wq.weight", {8, 2})}};
+  CHECK_THAT(error_of([&] { applied(meta, names); }).message,
+             Contains("[[reorder]] with from, rows = \"pairs-to-halves\""));
+  const NamedTensors theirs = applied(meta, order + "'pairs-to-halves'\n" + names);
+  std::vector<float> values(16);
+  theirs.tensors[0].read(0, {reinterpret_cast<std::byte*>(values.data()), 16 * sizeof(float)});
+  for (size_t row : {0, 1, 2, 3, 4, 5, 6, 7})
+    CHECK(values[2 * row] == float(2 * (row / 4 * 4 + row % 2 * 2 + row % 4 / 2)));
+  const NamedTensors back =
+      applied(applied(meta, order + "'pairs-to-halves'"), order + "'halves-to-pairs'");
+  CHECK(sha256_hex(back.tensors[0]) == sha256_hex(meta.tensors[0]));
 }
 
 }  // namespace gxp

@@ -126,22 +126,12 @@ bool is_narrow(StorageDType dtype) {
 
 enum class GgufWay { kToGguf, kFromGguf };
 
-// The rows of heads of `size` channels in the order of the other side.
-NamedTensor with_turned_rows(NamedTensor tensor, uint64_t size, GgufWay way) {
-  const uint64_t half = size / 2;
-  return with_rows(std::move(tensor), [=](uint64_t row) {
-    const uint64_t channel = row % size;
-    return row - channel +
-           (way == GgufWay::kToGguf ? channel % 2 * half + channel / 2
-                                    : channel % half * 2 + channel / half);
-  });
-}
-
 NamedTensor in_form(NamedTensor tensor, GgufForm form, const ModelConfig& model, GgufWay way) {
   if (form == GgufForm::kTransposed && tensor.info.shape.size() == 2)
     return transposed(std::move(tensor));
   if (form == GgufForm::kQueryRows || form == GgufForm::kKeyRows)
-    return with_turned_rows(std::move(tensor), uint64_t(model.channels_per_head()), way);
+    return with_rotary_rows(std::move(tensor), uint64_t(model.channels_per_head()),
+                            way == GgufWay::kToGguf ? RotaryRows::kPairs : RotaryRows::kHalves);
   return tensor;
 }
 
