@@ -10,6 +10,8 @@
 #include "lib/ckpt/native/full_layout.h"
 #include "lib/ckpt/native/writer.h"
 #include "lib/collective/gather_texts.h"
+#include "lib/config/toml_reader.h"
+#include "lib/optim/lr_schedule.h"
 #include "lib/shard/layout.h"
 #include "lib/train/data_checks.h"
 #include "lib/train/resume_checks.h"
@@ -119,6 +121,9 @@ CheckpointInfo checkpoint_info(Trainer& trainer, int world_size, const RunConfig
                                const KeyValues& settings) {
   KeyValues state = trainer.clipping().scaling();
   std::ranges::move(data_state(trainer.train_data()), std::back_inserter(state));
+  const double rate =
+      learning_rate(config.lr_schedule, config.optim.lr, trainer.steps_done(), config.train.steps);
+  state.emplace_back("optimizer.lr", to_toml(rate));
   return {.step = uint64_t(trainer.steps_done()),
           .samples_consumed = trainer.samples_consumed(),
           .world_size = world_size,

@@ -111,13 +111,15 @@ TEST_CASE("a finished run that is resumed has no loss to report", "[cmd]") {
 TEST_CASE("a run that goes on says what it changes", "[cmd]") {
   const GoldenRun run;
   REQUIRE(run.run({"--set", "train.steps=3"}).code == 0);
-  const Outcome outcome = run.run({"--resume", "--set", "train.steps=4", "--set",
-                                   "train.micro_batch=2", "--set", "lr_schedule.name=constant"});
+  const Outcome outcome =
+      run.run({"--resume", "--set", "train.steps=4", "--set", "train.micro_batch=2", "--set",
+               "lr_schedule.name=constant", "--set", "optim.lr=0.5"});
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
-  CHECK(
-      contains(outcome.err, "warn resume: train.steps was 3 and is 4 now; lr_schedule.name was "));
+  CHECK(contains(outcome.err, "warn resume: train.steps was 3 and is 4 now; optim.lr was "));
+  CHECK(contains(outcome.err, "; lr_schedule.name was "));
   CHECK(contains(outcome.err, "; a step had 3 samples and has 6 now\n"));
+  CHECK(contains(outcome.err, "warn resume: the learning rate was "));
 }
 
 TEST_CASE("a second run in a directory is refused and leaves the first alone", "[cmd]") {
