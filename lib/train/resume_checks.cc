@@ -151,9 +151,51 @@ void check_steps(const Checkpoint& checkpoint) {
   fail(ErrorKind::kConfig,
        "resume from {}: its optimizer has made {} steps with '{}', and the checkpoint is of step "
        "{}; gxp has one step for all: convert it anew with --step {}, if all have that one, or "
-       "start "
-       "without --resume, with model.init for its weights",
+       "start without --resume, with model.init for its weights",
        checkpoint.path(), step, name, info.step, step);
+}
+
+// Settings of torch.optim's and DeepSpeed's groups that gxp has, or that change no bit of a step.
+constexpr std::array<std::string_view, 18> kGroupKeys = {"lr",
+                                                         "initial_lr",
+                                                         "betas",
+                                                         "eps",
+                                                         "weight_decay",
+                                                         "momentum",
+                                                         "dampening",
+                                                         "nesterov",
+                                                         "amsgrad",
+                                                         "maximize",
+                                                         "foreach",
+                                                         "fused",
+                                                         "capturable",
+                                                         "differentiable",
+                                                         "decoupled_weight_decay",
+                                                         "bias_correction",
+                                                         "name",
+                                                         "step"};
+
+// Another program's optimizer that keeps Adam's or SGD's tensors and makes another step of them.
+void check_groups(const Checkpoint& checkpoint) {
+  const CheckpointInfo& info = checkpoint.manifest().info;
+  const OptimizerRecord record = read_record(info.state, "resume from " + checkpoint.path());
+  std::set<std::string> others;
+  for (const ParameterGroup& group : record.groups) {
+    for (const auto& [key, value] : group.settings) {
+      if ((key == "maximize" || key == "amsgrad") && value == "true") others.insert(key + " on");
+      if (std::ranges::find(kGroupKeys, key) == kGroupKeys.end())
+        others.insert(fmt::format("{} = {}", key, value));
+    }
+    // torch's Adam and AdamW always tell amsgrad; RAdam has this key and not that one.
+    if (find_value(group.settings, "decoupled_weight_decay") &&
+        !find_value(group.settings, "amsgrad"))
+      others.insert("no amsgrad, as torch's RAdam has none");
+  }
+  if (!others.empty())
+    fail(ErrorKind::kConfig,
+         "resume from {}: its optimizer is none of gxp's: its groups of parameters say {}; start "
+         "without --resume, with model.init for its weights",
+         checkpoint.path(), fmt::join(others, ", "));
 }
 
 // Another program's groups of parameters, where a run of gxp's treats theirs in another way.
@@ -217,6 +259,7 @@ void check_resumable(const Checkpoint& checkpoint, const RunConfig& config,
   check_agreement(checkpoint, settings);
   check_kept(checkpoint, config.optim, architecture);
   check_steps(checkpoint);
+  check_groups(checkpoint);
   if (checkpoint.manifest().info.step == 0)
     fail(ErrorKind::kConfig,
          "resume from {}: the step at which it was saved is not known; convert it with --step, or "

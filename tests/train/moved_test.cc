@@ -99,11 +99,32 @@ void weights_only(NamedTensors& run) {
   std::erase_if(run.tensors, [](const auto& tensor) { return tensor.info.role != Role::kWeight; });
 }
 
+bool is_amsgrad(const std::pair<std::string, std::string>& setting) {
+  return setting.first == "amsgrad";
+}
+
+// A setting of the first group of parameters.
+void set(NamedTensors& run, const std::string& key, const std::string& value) {
+  auto& settings = run.optimizer.groups.at(0).settings;
+  std::erase_if(settings, [&](const auto& setting) { return setting.first == key; });
+  settings.emplace_back(key, value);
+}
+
 std::vector<Refusal> refusals() {
   return {{nothing, {"model.layers=2"}, {"it has no tensor transformer.h.1.", "model.*"}},
           {nothing, {"model.hidden=16"}, {"has the shape (19, 8), model.* asks for (19, 16)"}},
           {nothing, {"optim.name=sgd"}, {"optim.name is \"adamw\" there and \"sgd\" now"}},
           {[](NamedTensors& run) { run.step.reset(); }, {}, {"the step at which it was saved"}},
+          {[](NamedTensors& run) {
+             run.optimizer.steps = {{"transformer.wpe.weight", 3}};
+           },
+           {},
+           {"its optimizer has made 3 steps with 'transformer.wpe.weight'", "--step 3"}},
+          {[](NamedTensors& run) { set(run, "maximize", "true"); }, {}, {"say maximize on"}},
+          {[](NamedTensors& run) { set(run, "max_coeff", "10.0"); }, {}, {"say max_coeff = 10.0"}},
+          {[](NamedTensors& run) { std::erase_if(run.optimizer.groups[0].settings, is_amsgrad); },
+           {},
+           {"RAdam"}},
           {weights_only, {}, {"it holds no optimizer state", "keeps adam_m, adam_v"}},
           {[](NamedTensors& run) { erase(run, "transformer.wpe.weight", Role::kAdamV); },
            {},
