@@ -5,16 +5,21 @@
 
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <filesystem>
 #include <sstream>
 #include <string_view>
+#include <thread>
 
+#include "lib/base/deadline.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 
 namespace gxp {
 namespace {
 
+// Others hold the lock while they time a choice, some tenths of a second.
+constexpr std::chrono::minutes kLockPatience{5};
 constexpr size_t kDigits = 16;  // of a word, all of which are written
 
 std::string line_of(const std::string& key, const CachedChoice& choice) {
@@ -62,8 +67,17 @@ Fd ChoiceCache::lock() const {
   if (!file.valid())
     fail(ErrorKind::kIo, "open {}: {}; name another folder in train.gemm_cache", path_,
          system_text(errno));
-  if (::flock(file.get(), LOCK_EX) != 0)
-    fail(ErrorKind::kIo, "lock {}: {}", path_, system_text(errno));
+  const Deadline deadline = Deadline::after(kLockPatience);
+  while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR)
+      fail(ErrorKind::kIo, "lock {}: {}", path_, system_text(errno));
+    if (deadline.expired())
+      fail(ErrorKind::kIo,
+           "lock {}: another process has held it for {:g} s; end that one, or name another folder "
+           "in train.gemm_cache",
+           path_, deadline.seconds());
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   return file;
 }
 

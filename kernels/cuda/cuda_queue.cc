@@ -4,6 +4,7 @@
 
 #include "lib/device/cuda_check.h"
 #include "lib/device/cuda_stream.h"
+#include "lib/device/cuda_wait.h"
 
 namespace gxp {
 namespace {
@@ -34,7 +35,8 @@ std::byte* CudaQueue::scratch(size_t bytes) {
 }
 
 void CudaQueue::finish() {
-  check_cuda(cudaStreamSynchronize(stream()), "wait for the GPU's operations");
+  constexpr const char* kAct = "wait for the GPU's operations";
+  check_cuda(wait_for_gpu(stream(), Deadline::after(kComputeTimeout), kAct), kAct);
 }
 
 double CudaQueue::read(const double* value) {

@@ -7,6 +7,8 @@
 
 #include "lib/device/cuda_check.h"
 #include "lib/device/cuda_timed_event.h"
+#include "lib/device/cuda_wait.h"
+#include "lib/device/stream.h"
 
 namespace gxp {
 namespace {
@@ -15,6 +17,11 @@ constexpr int kRounds = 5;
 constexpr int kRunsATurn = 2;
 constexpr std::chrono::milliseconds kWarmUp{20};
 
+void finish(cudaStream_t stream) {
+  constexpr const char* kAct = "time the GPU";
+  check_cuda(wait_for_gpu(stream, Deadline::after(kComputeTimeout), kAct), kAct);
+}
+
 }  // namespace
 
 std::vector<float> times_in_turn(cudaStream_t stream, std::span<const std::function<void()>> ways) {
@@ -22,7 +29,7 @@ std::vector<float> times_in_turn(cudaStream_t stream, std::span<const std::funct
   const auto warm = Clock::now() + kWarmUp;
   do {
     for (const auto& start : ways) start();
-    check_cuda(cudaStreamSynchronize(stream), "time the GPU");
+    finish(stream);
   } while (!ways.empty() && Clock::now() < warm);
   std::vector<std::array<float, kRounds>> times(ways.size());
   std::vector<TimedEvent> events(ways.size() + 1);
@@ -32,7 +39,7 @@ std::vector<float> times_in_turn(cudaStream_t stream, std::span<const std::funct
       for (int run = 0; run < kRunsATurn; ++run) ways[i]();
       events[i + 1].record(stream);
     }
-    check_cuda(cudaStreamSynchronize(stream), "time the GPU");
+    finish(stream);
     for (size_t i = 0; i < ways.size(); ++i)
       times[i][size_t(round)] = events[i + 1].milliseconds_since(events[i]) / kRunsATurn;
   }

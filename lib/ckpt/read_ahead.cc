@@ -39,6 +39,7 @@ class AheadReader {
   // The next block; nothing after the last one.
   std::optional<Block> take() {
     std::unique_lock lock(mutex_);
+    // ends: as read(2) does, which the thread is in; a signal ends the process meanwhile
     changed_.wait(lock, [&] { return !read_.empty() || ended_; });
     if (read_.empty()) {
       if (error_ != nullptr) std::rethrow_exception(error_);
@@ -99,6 +100,7 @@ class AheadReader {
   // Nothing if the caller has left.
   std::optional<std::vector<std::byte>> free_buffer() {
     std::unique_lock lock(mutex_);
+    // ends: as write(2) does, which the caller is in, or when it leaves
     changed_.wait(lock, [&] { return !free_.empty() || stopped_; });
     if (stopped_) return std::nullopt;
     std::vector<std::byte> buffer = std::move(free_.back());

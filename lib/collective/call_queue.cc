@@ -15,7 +15,7 @@ void Pending::State::finish(std::exception_ptr error) {
 
 void Pending::State::wait() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return done_; });
+  changed_.wait(lock, [&] { return done_; });  // ends: the call has a deadline
   if (error_) std::rethrow_exception(error_);
 }
 
@@ -25,7 +25,7 @@ void Pending::wait() {
 
 CallQueue::~CallQueue() {
   thread_.request_stop();
-  if (thread_.joinable()) thread_.join();
+  if (thread_.joinable()) thread_.join();  // ends: the calls have deadlines
 }
 
 Pending CallQueue::push(std::function<void()> work) {
@@ -44,6 +44,7 @@ Pending CallQueue::push(std::function<void()> work) {
 void CallQueue::drain() {
   if (!thread_.joinable()) return;  // nothing was ever started
   std::unique_lock lock(mutex_);
+  // ends: the calls have deadlines
   changed_.wait(lock, [&] { return items_.empty() && !running_; });
 }
 

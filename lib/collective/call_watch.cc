@@ -12,7 +12,7 @@ namespace gxp {
 
 CallWatch::~CallWatch() {
   thread_.request_stop();
-  if (thread_.joinable()) thread_.join();
+  if (thread_.joinable()) thread_.join();  // ends: it looks, and sleeps for kPause
 }
 
 void CallWatch::add(Watched watched) {

@@ -2,11 +2,19 @@
 
 #include <pthread.h>
 
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
 
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 
 namespace gxp {
+namespace {
+
+constexpr std::chrono::seconds kEndPatience{10};
+
+}  // namespace
 
 BatchLoader::BatchLoader(const Dataset& dataset, const SampleOrder& order, const BatchShare& share,
                          int depth)
@@ -20,18 +28,32 @@ BatchLoader::~BatchLoader() { stop(); }
 void BatchLoader::stop() {
   if (!thread_.joinable()) return;
   thread_.request_stop();
-  thread_.join();
+  std::unique_lock lock(mutex_);
+  if (!Deadline::after(kEndPatience).wait(changed_, lock, [this] { return !runs_; })) {
+    log_error("leave a read of data that does not end, in a call of the file system");
+    std::_Exit(exit_code(ErrorKind::kIo));  // the thread has what would be destroyed
+  }
+  lock.unlock();
+  thread_.join();  // ends: it is at its end
 }
 
 void BatchLoader::start(uint64_t position) {
   stop();
   written_ = taken_ = 0;  // no lock: no other thread runs
   error_ = nullptr;
+  runs_ = true;
   thread_ = std::jthread([this, position](const std::stop_token& token) { run(token, position); });
   pthread_setname_np(thread_.native_handle(), "gxp-loader");
 }
 
 void BatchLoader::run(const std::stop_token& stop, uint64_t position) {
+  read_ahead(stop, position);
+  const std::lock_guard lock(mutex_);
+  runs_ = false;
+  changed_.notify_all();
+}
+
+void BatchLoader::read_ahead(const std::stop_token& stop, uint64_t position) {
   const auto rows = uint64_t(share_.rows);
   const auto in_a_row = uint64_t(share_.in_a_row);
   const uint64_t others = uint64_t(share_.world_size - 1) * in_a_row * rows;

@@ -44,7 +44,8 @@ class BatchLoader {
   void start(uint64_t position);
   // Fills `tokens` and `targets`: i32 host tensors of shape (rows, sequence). Only after start().
   // Throws what reading this micro-batch threw (and again on every later call); kIo when the
-  // deadline passes.
+  // deadline passes. A read that does not end then keeps the loader from its end: after 10 s it ends
+  // the process, with kIo's exit code.
   void next(const Tensor& tokens, const Tensor& targets, Deadline deadline);
 
  private:
@@ -53,16 +54,18 @@ class BatchLoader {
 
   void stop();
   void run(const std::stop_token& stop, uint64_t position);
+  void read_ahead(const std::stop_token& stop, uint64_t position);
   void read(uint64_t position, Slot& slot) const;
 
   const Dataset& dataset_;
   const SampleOrder order_;
   const BatchShare share_;
   std::vector<Slot> slots_;  // slot k % size: the reader's until written_ > k, then next()'s
-  std::mutex mutex_;         // guards the next three
+  std::mutex mutex_;         // guards the next four
   uint64_t written_ = 0;     // micro-batches read since start()
   uint64_t taken_ = 0;       // micro-batches given to next() since start()
   std::exception_ptr error_;
+  bool runs_ = false;
   std::condition_variable_any changed_;
   std::jthread thread_;
 };

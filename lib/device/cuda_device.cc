@@ -11,6 +11,7 @@
 #include "lib/device/cuda_export.h"
 #include "lib/device/cuda_sharing.h"
 #include "lib/device/cuda_stream.h"
+#include "lib/device/cuda_wait.h"
 
 namespace gxp {
 namespace {
@@ -81,7 +82,7 @@ class CudaDevice final : public Device {
         fmt::format("copy {} to or from GPU {}", format_bytes(to.bytes), index_);
     check_cuda(cudaSetDevice(index_), act);
     check_cuda(cudaMemcpy(to.data, from.data, to.bytes, cudaMemcpyDefault), act);
-    check_cuda(cudaStreamSynchronize(nullptr), act);
+    check_cuda(wait_for_gpu(nullptr, Deadline::after(kComputeTimeout), act), act);
   }
 
  protected:
@@ -130,7 +131,7 @@ class CudaDevice final : public Device {
     if (memory.space == MemorySpace::kHost) {
       cudaFreeHost(memory.data);
     } else if (memory.data != nullptr && sharing_.find(memory).allocation != 0) {
-      cudaDeviceSynchronize();
+      cudaDeviceSynchronize();  // ends: kernels that wait for peers have deadlines
       sharing_.free(memory.data);
     } else {
       cudaFree(memory.data);
@@ -143,7 +144,7 @@ class CudaDevice final : public Device {
     try {
       check_cuda(cudaMemset(memory.data, 0, memory.bytes), act);
       // Streams of make_cuda_stream() do not wait for the default one, which cudaMemset() uses.
-      check_cuda(cudaStreamSynchronize(nullptr), act);
+      check_cuda(wait_for_gpu(nullptr, Deadline::after(kComputeTimeout), act), act);
     } catch (...) {
       free_raw(memory);
       throw;

@@ -51,7 +51,7 @@ class CudaMulticast final : public DeviceMulticast {
   // To unmap does not wait for what uses the addresses: after a failure, streams may hold some.
   ~CudaMulticast() override {
     cudaSetDevice(part_.index);
-    cudaDeviceSynchronize();
+    cudaDeviceSynchronize();  // ends: kernels that wait for peers have deadlines
     mapping_.reset();
     if (is_bound_) cuda_driver().multicast_unbind(object_.get(), part_.index, 0, part_.bytes);
   }

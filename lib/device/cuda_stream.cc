@@ -12,19 +12,11 @@
 #include "lib/device/cuda_graph.h"
 #include "lib/device/cuda_range.h"
 #include "lib/device/cuda_timed_event.h"
+#include "lib/device/cuda_wait.h"
 #include "lib/device/work_queue.h"
 
 namespace gxp {
 namespace {
-
-// A wait that is longer than kEagerPolling leaves its core, and the driver's locks, to others: it
-// asks the driver again after kSleep, so about 0.1 ms late at worst, with Linux's slack of 50 us for
-// timers.
-constexpr std::chrono::microseconds kEagerPolling{200};
-constexpr std::chrono::microseconds kSleep{50};
-// A driver answers within a few microseconds. A query that takes longer does the work itself, as the
-// emulated GPU's does: no sleep would help it.
-constexpr std::chrono::microseconds kQuery{10};
 
 class CudaEvent final : public Event {
  public:
@@ -122,7 +114,7 @@ class CudaStream final : public Stream {
 
   void synchronize(Deadline deadline) override {
     queue_.drain(deadline);
-    const cudaError_t state = wait_for_gpu(deadline);
+    const cudaError_t state = poll_gpu(deadline, watch_);
     queue_.rethrow();
     check_cuda(state, fmt::format("synchronise stream '{}'", name_));
   }
@@ -147,7 +139,7 @@ class CudaStream final : public Stream {
   }
 
   void finish(Deadline deadline) override {
-    check_cuda(wait_for_gpu(deadline), fmt::format("finish what stream '{}' started", name_));
+    check_cuda(poll_gpu(deadline, watch_), fmt::format("finish what stream '{}' started", name_));
   }
 
   bool repeat(std::unique_ptr<Recording>& recording, const std::function<void()>& start,
@@ -196,29 +188,8 @@ class CudaStream final : public Stream {
     start();
   }
 
-  cudaError_t wait_for_gpu(Deadline deadline) { return poll_gpu(deadline, watch_); }
-  // Because cudaStreamSynchronize() knows no deadline.
   cudaError_t poll_gpu(Deadline deadline, const std::function<void()>& watch) const {
-    const cudaStream_t stream = native();
-    using Clock = std::chrono::steady_clock;
-    auto asked = Clock::now();
-    const auto slow = asked + kEagerPolling;
-    cudaError_t state = cudaStreamQuery(stream);
-    for (; state == cudaErrorNotReady; state = cudaStreamQuery(stream)) {
-      const bool at_work = Clock::now() - asked > kQuery;
-      if (watch) watch();
-      if (deadline.expired()) {
-        fail(ErrorKind::kDevice, "synchronise stream '{}': the GPU is not done after {:g} s", name_,
-             deadline.seconds());
-      }
-      if (at_work || Clock::now() < slow)
-        std::this_thread::yield();
-      else
-        std::this_thread::sleep_for(kSleep);
-      asked = Clock::now();
-    }
-    if (watch) watch();
-    return state;
+    return wait_for_gpu(native(), deadline, fmt::format("synchronise stream '{}'", name_), watch);
   }
 
   const int index_;

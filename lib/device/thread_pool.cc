@@ -40,7 +40,7 @@ int wait_for_change(const std::atomic<int>& value, int old, bool spins) {
       if (spins) pause_cpu_once();
     }
   } while (spins && std::chrono::steady_clock::now() < end);
-  value.wait(old, std::memory_order_acquire);
+  value.wait(old, std::memory_order_acquire);  // ends: jobs compute, they wait for nobody
   return value.load(std::memory_order_acquire);
 }
 

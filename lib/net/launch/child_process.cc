@@ -99,7 +99,7 @@ ChildProcess::ChildProcess(int rank, const Program& program) : rank_(rank) {
 ChildProcess::~ChildProcess() {
   if (!running()) return;
   ::kill(pid_, SIGKILL);
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {  // ends: SIGKILL was sent
   }
 }
 

@@ -255,7 +255,7 @@ void Store::stop() noexcept {
     closing_ = true;
   }
   ::shutdown(socket_.get(), SHUT_RDWR);
-  if (watcher_.joinable()) watcher_.join();
+  if (watcher_.joinable()) watcher_.join();  // ends: its connection is shut down
 }
 
 void Store::send(const Frame& frame, Deadline deadline) {

@@ -366,7 +366,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const std::lock_guard lock(mutex);
   if (const cudaError_t refused = check_not_captured(stream); refused != cudaSuccess)
     return refused;
-  if (stream->queue.empty()) return cudaSuccess;
+  if (stream == nullptr || stream->queue.empty()) return cudaSuccess;
   if (work_hook) work_hook();
   run_first(*stream);
   return cudaErrorNotReady;
