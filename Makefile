@@ -33,8 +33,8 @@ test: ## Build and run every test
 	@cmake --build $(BUILD) -j $(JOBS)
 	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure
 
-test-long: test ## Also run the tests that take minutes: a killed rank, the demo, RDMA in a virtual machine; readers with 10^7 inputs each: hours
-	@$(packages) demo fuzz rdma
+test-long: test ## Also run the tests that take minutes: a killed rank, each system call that fails, the demo, RDMA in a virtual machine; readers with 10^7 inputs each: hours
+	@$(packages) demo faults fuzz rdma
 	@ctest --test-dir $(BUILD) --output-on-failure -C long -L long
 	@GXP_TEST_COMBINATIONS=all ctest --test-dir $(BUILD) --output-on-failure -R '^(collective|kernels|replay|train)$$'
 	@cmake --preset fuzz

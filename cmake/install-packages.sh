@@ -10,8 +10,9 @@ packages_for() {
     demo) echo fortunes ;;  # 2.5 MB of English text
     rdma) echo qemu-system-x86 busybox-static cpio kmod iproute2 xz-utils libibverbs1 ibverbs-providers ;;
     lint) echo clang-format clang-tidy ;;
+    faults) echo strace ;;
     fuzz) echo clang-14 libclang-rt-14-dev ;;
-    *) echo "install-packages.sh: no purpose '$1'; known: build test demo rdma lint fuzz" >&2; exit 2 ;;
+    *) echo "install-packages.sh: no purpose '$1'; known: build test demo rdma lint faults fuzz" >&2; exit 2 ;;
   esac
 }
 

@@ -50,6 +50,20 @@ TEST_CASE("a full disk is remembered, a reader that leaves is not", "[net]") {
   CHECK(left.error() == 0);
 }
 
+TEST_CASE("after a disk was full a log goes on, and results do not", "[net]") {
+  const size_t most_kept = GENERATE(0, 10000);
+  const Fd full(::open("/dev/full", O_WRONLY));
+  const Pipe pipe;
+  const Fd disk(::dup(full.get()));
+  Output out(disk.get(), most_kept);
+  out.add("lost\n");
+  out.flush();
+  REQUIRE(::dup2(pipe.write.get(), disk.get()) == disk.get());
+  out.add("after\n");
+  out.flush();
+  CHECK(pipe.take() == (most_kept == 0 ? "" : "after\n"));
+}
+
 TEST_CASE("lines beyond the limit are dropped and counted, the others arrive in order", "[net]") {
   const Pipe pipe;
   Output out(pipe.write.get(), 10000);

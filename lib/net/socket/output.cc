@@ -43,7 +43,7 @@ void Output::flush() {
     }
     if (errno == EAGAIN || errno == EINTR) return trim();
     if (errno != EPIPE) error_ = errno;
-    closed_ = true;
+    closed_ = errno == EPIPE || most_kept_ == 0;
     dropped_ = 0;
     written_ = text_.size();
   }

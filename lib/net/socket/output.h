@@ -7,8 +7,10 @@
 
 namespace gxp {
 
-// SIGPIPE must be blocked or ignored. A descriptor that cannot be written, or whose reader has
-// gone, takes everything from then on, and it is lost.
+// SIGPIPE must be blocked or ignored. A descriptor whose reader has gone takes everything from then
+// on, and it is lost. So does one of which all is kept and that cannot be written: what comes after a
+// hole would be mistaken. Where lines may be dropped, those that cannot be written are, and later
+// ones are tried again: a log on a disk that was full for a moment.
 class Output {
  public:
   // `most_kept`: bytes that the reader may be behind; what is added then is dropped, a line at a time,

@@ -22,6 +22,7 @@ constexpr size_t kMaxStrangers = 64;
 // a handshake takes one round trip and a half.
 constexpr auto kSilentTime = 20ms;
 constexpr auto kBusyTime = 1s;
+constexpr auto kLongestWait = 1s;  // a look at what else there is to do, should a wake-up be lost
 
 bool is_stranger(const StoreConnection& client) { return !client.member && !client.gone; }
 
@@ -50,7 +51,8 @@ std::vector<StoreConnection*> StoreClients::wait(std::optional<Deadline> until) 
     ready.push_back({client.fd(), short(client.has_unsent() ? POLLIN | POLLOUT : POLLIN), 0});
     if (!client.member) not_after(client.join_by());
   }
-  const int count = ::poll(ready.data(), ready.size(), until ? until->remaining_ms() : -1);
+  not_after(Deadline::after(kLongestWait));
+  const int count = ::poll(ready.data(), ready.size(), until->remaining_ms());
   if (count < 0 && errno != EINTR) check_sys(count, "wait for the store's clients");
   std::vector<StoreConnection*> arrived;
   if (count <= 0) return arrived;
