@@ -55,8 +55,8 @@ docs: build ## Update the generated parts of man/ and completions/
 
 lint: ## Check format and run clang-tidy on what differs from HEAD; ALL=1: on all, BASE=COMMIT: since then
 	@$(packages) build test lint
-	@cmake --preset dev -DGXP_TESTS=ON
-	@cmake/lint.sh build/dev $(if $(ALL),all,$(or $(BASE),HEAD))
+	@cmake --preset dev -B build/lint -DCMAKE_UNITY_BUILD=ON -DGXP_TESTS=OFF
+	@cmake/lint.sh build/lint $(if $(ALL),all,$(or $(BASE),HEAD))
 
 gpu-bundle: ## Pack what gpu-check needs on a machine with a GPU and without nvcc; GPU_ARCH=90a: for an H100 or H200
 	@$(packages) build test

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::array kTable = {
     Command{"train", "Train a GPT-2 or Llama style model on one rank or many", define_train},
-    Command{"convert-ckpt", "Convert, inspect, verify and compare checkpoints", define_convert_ckpt},
+    Command{"convert-ckpt", "Convert, inspect, verify and compare checkpoints",
+            define_convert_ckpt},
     Command{"memcalc", "Predict a model's or a run's memory per GPU", define_memcalc},
     Command{"shard-plan",
             "Predict which rank owns what, what ranks send, and how long a step takes",

@@ -188,7 +188,7 @@ template <class T>
 T reduced_integer(Place place) {
   uint64_t result = 0;
   for (place.rank = 0; place.rank < place.world_size; ++place.rank) {
-    auto value = uint64_t(integer_value<T>(place));
+    auto value = uint64_t(int64_t(integer_value<T>(place)));
     if (place.op == ReduceOp::kPreMulSum) value *= uint64_t(1 + place.rank % 2);
     result = place.rank == 0 ? value : combine<T>(place.op, result, value);
   }

@@ -33,9 +33,9 @@ DmaBuf export_cuda_memory(int index, ConstMemory memory) {
   const uint64_t begin = address / page * page;
   const uint64_t end = round_up(address + memory.bytes, page);
   int file = -1;
-  check_driver(cuda_driver().export_range(&file, begin, end - begin,
-                                          CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
-               act);
+  check_driver(
+      cuda_driver().export_range(&file, begin, end - begin, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0),
+      act);
   return {Fd(file), address - begin};
 }
 

@@ -39,7 +39,7 @@ class CudaMapping {
   CudaMapping& operator=(const CudaMapping&) = delete;
   ~CudaMapping() { release(); }
   [[nodiscard]] std::byte* data() const {
-    return reinterpret_cast<std::byte*>(at_);  // NOLINT(performance-no-int-to-ptr): the driver's
+    return reinterpret_cast<std::byte*>(at_);  // the driver's
   }
 
  private:

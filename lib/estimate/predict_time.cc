@@ -165,7 +165,8 @@ struct Transfer {
 // last rank sends out of it; the result is the average of its GPUs.
 Transfer pass_on(const Rates& r, double bytes, int ranks, int stride) {
   const int domain = r.links.gpus_per_domain;
-  const double leaving = ranks * stride <= domain ? 0 : 1 / std::max(1.0, double(domain / stride));
+  const int in_domain = std::max(1, domain / stride);  // ranks of the ring
+  const double leaving = ranks * stride <= domain ? 0 : 1.0 / in_domain;
   return {bytes / bandwidth(r, ranks, stride), {bytes * (1 - leaving), bytes * leaving}};
 }
 

@@ -85,7 +85,8 @@ std::vector<std::pair<int, int>> pairs_of_hosts(const Hosts& hosts) {
 // For questions about ranks that have not started: nobody waits. What RDMA ports they have is not
 // known, so they are taken to have some if `name` asks for verbs.
 TransportContext context_on(Hosts hosts, std::string_view name) {
-  return {.world_size = int(hosts.size()),
+  const int world_size = int(hosts.size());
+  return {.world_size = world_size,
           .deadline = Deadline::after({}),
           .master_addr = "",
           .hosts = std::move(hosts),

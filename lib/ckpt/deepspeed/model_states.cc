@@ -196,7 +196,7 @@ PickleValue read_module(const ModelFile& file) {
 }
 
 // Buffers, and what nothing else tells of. `known`: parameters and aliases.
-void take_module(const ModelFile& file, std::set<std::string> known, bool is_stage_3,
+void take_module(const ModelFile& file, const std::set<std::string>& known, bool is_stage_3,
                  ZeroModel& model) {
   const std::set<std::string> buffers = read_buffer_names(file);
   const bool keeps_all = !is_stage_3 && is_round_robin(file);
@@ -258,7 +258,7 @@ ZeroModel read_model_states(const std::vector<std::string>& paths, bool is_stage
     std::set<std::string> known = names_of(model.groups);
     for (const ZeroParameter& parameter : frozen) known.insert(parameter.name);
     for (const auto& [alias, owner] : model.shared) known.insert(alias);
-    take_module(file, std::move(known), is_stage_3, model);
+    take_module(file, known, is_stage_3, model);
   }
   add_frozen(frozen, parts, model.others);
   return model;

@@ -138,8 +138,9 @@ void put_told_groups(DcpOutput& output, const NamedTensors& tensors,
   for (size_t i = 0; i < tensors.optimizer.groups.size(); ++i) {
     const ParameterGroup& told = tensors.optimizer.groups[i];
     DcpGroupOutput group(output, i);
-    for (const auto& [key, json] : told.settings)
-      group.put(key, [&](PickleWriter& pickle) { put_setting_json(pickle, json); });
+    for (const auto& setting : told.settings)
+      group.put(setting.first,
+                [&](PickleWriter& pickle) { put_setting_json(pickle, setting.second); });
     group.put_names(told.names);
     grouped.insert(told.names.begin(), told.names.end());
   }

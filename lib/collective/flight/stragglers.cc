@@ -17,7 +17,7 @@ using Arrivals = std::vector<std::pair<size_t, double>>;
 
 class Tally {
  public:
-  explicit Tally(std::vector<int> ranks) : lateness_(ranks.size()), last_(ranks.size()) {
+  explicit Tally(const std::vector<int>& ranks) : lateness_(ranks.size()), last_(ranks.size()) {
     for (const int rank : ranks) ranking_.ranks.push_back({.rank = rank});
   }
 

@@ -29,7 +29,7 @@ std::optional<std::string> mount_options(const DoctorSight& sight, std::string_v
   std::optional<std::string> options;
   const std::string mounts = sight.root.read("/proc/self/mountinfo").value_or("");
   for (const std::string_view line : split(mounts, '\n')) {
-    if (line.find(fmt::format(" {} ", where)) == line.npos) continue;
+    if (line.find(fmt::format(" {} ", where)) == std::string_view::npos) continue;
     options = line.substr(line.rfind(' ') + 1);
   }
   return options;
@@ -48,7 +48,7 @@ std::set<std::string> own_interfaces(const DoctorSight& sight) {
   const std::string devices = sight.root.read("/proc/net/dev").value_or("");
   for (const std::string_view line : split(devices, '\n')) {
     const size_t colon = line.find(':');
-    if (colon != line.npos) names.emplace(trimmed(line.substr(0, colon)));
+    if (colon != std::string_view::npos) names.emplace(trimmed(line.substr(0, colon)));
   }
   return names;
 }

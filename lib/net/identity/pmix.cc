@@ -110,7 +110,7 @@ class PmixClient {
     std::future<int> status = ended->get_future();
     check(functions_.fence(nullptr, 0, &collect, 1, end_fence, ended.get()),
           "meet the other ranks");
-    ended.release();  // end_fence() owns it now
+    static_cast<void>(ended.release());  // end_fence() owns it now
     while (status.wait_for(deadline_.remaining()) != std::future_status::ready &&
            !deadline_.expired()) {
     }

@@ -85,9 +85,9 @@ MeetingPoint meet_as_told(const RankIdentity& identity, const Environment& envir
          "HOST){}",
          to_string(identity.launcher), other_remedy(identity.exchange));
   const std::string job = fmt::format("{} {}", identity.job, identity.master_port);
-  Secret secret = given ? *given : user_secret(environment).for_job(job);
+  const Secret secret = given ? *given : user_secret(environment).for_job(job);
   return {{identity.master_addr, identity.master_port},
-          std::move(secret),
+          secret,
           identity.rank == 0 ? open_store_listener(identity, environment) : Fd()};
 }
 

@@ -71,7 +71,7 @@ inline Pieces split(std::string_view text, char separator) { return {text, separ
 // The rest of the line after `key`, without the blanks around it; "" if `text` has no such key.
 inline std::string_view value_behind(std::string_view text, std::string_view key) {
   const size_t at = text.find(key);
-  if (at == text.npos) return "";
+  if (at == std::string_view::npos) return "";
   text.remove_prefix(at + key.size());
   return trimmed(text.substr(0, text.find('\n')));
 }

@@ -74,7 +74,7 @@ class TableReader {
     return number(key, {0, kMaxLatencyUs}, fallback_s) * kSecondsPerUs;
   }
 
-  std::string text(const char* key, std::optional<std::string> fallback = {}) {
+  std::string text(const char* key, const std::optional<std::string>& fallback = {}) {
     const toml::node* node = find(key, fallback.has_value());
     if (node == nullptr) return fallback.value_or("");
     if (const auto value = node->value<std::string>(); node->is_string() && value->size() <= 4096) {

@@ -15,7 +15,7 @@ using VmCall = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, uns
                            unsigned long);
 
 void* place(uint64_t address) {
-  return reinterpret_cast<void*>(address);  // NOLINT(performance-no-int-to-ptr): of another process
+  return reinterpret_cast<void*>(address);  // of another process
 }
 
 // One call moves 2 GiB at most.

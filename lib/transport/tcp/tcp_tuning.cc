@@ -137,7 +137,7 @@ struct ConnectionKind {
   bool paced = true;
   explicit ConnectionKind(const TcpTuning& tuning)
       : connections(tuning.connections), paced(tuning.paced) {}
-  auto operator<=>(const ConnectionKind&) const = default;  // NOLINT(modernize-use-nullptr)
+  auto operator<=>(const ConnectionKind&) const = default;
 };
 using Bundles = std::map<ConnectionKind, Bundle>;
 

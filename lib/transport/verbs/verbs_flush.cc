@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kPage = 4096;
 constexpr size_t kReadBytes = 1;  // every message has as many
-constexpr double kPatience = 4;  // seconds; a NIC that does not answer itself has failed
+constexpr double kPatience = 4;   // seconds; a NIC that does not answer itself has failed
 
 LanePath path_to_itself(const VerbsPort& port) {
   const auto gid =

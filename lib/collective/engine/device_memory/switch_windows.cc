@@ -28,9 +28,9 @@ Support SwitchWindows::add(DevicePeers& peers, std::span<const int> members, siz
                            Memory memory, const Agree& agree, Deadline deadline) {
   const uint32_t number = ++added_;
   DeviceSharing& sharing = peers.sharing();
-  const auto [allocation, offset] = peers.place_of(memory.data, memory.bytes);
+  const auto place = peers.place_of(memory.data, memory.bytes);
   Support mine = sharing.multicast_support();
-  if (mine && (allocation == 0 || offset != 0))
+  if (mine && (place.allocation == 0 || place.offset != 0))
     mine = {false, "its memory is no allocation that peers map"};
   if (Support all = agree(mine); !all) return all;
 
@@ -38,14 +38,14 @@ Support SwitchWindows::add(DevicePeers& peers, std::span<const int> members, siz
   if (rank == 0) {
     SharedAllocation made;
     mine = attempt([&] {
-      multicast = sharing.make_multicast(allocation, int(members.size()));
+      multicast = sharing.make_multicast(place.allocation, int(members.size()));
       made = multicast->share();
     });
     for (const int peer : members.subspan(1)) peers.give(peer, made, deadline);
   } else {
     const SharedAllocation made = peers.take_given(members[0], deadline);
     if (made.fd.valid())
-      mine = attempt([&] { multicast = sharing.join_multicast(made, allocation); });
+      mine = attempt([&] { multicast = sharing.join_multicast(made, place.allocation); });
   }
   if (Support all = agree(mine); !all) return all;
 

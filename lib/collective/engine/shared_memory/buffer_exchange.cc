@@ -80,10 +80,8 @@ const RankBuffers* BufferExchange::find_by_kernel(const Invocation& inv) {
   for (int rank = 0; rank < sync_.world_size(); ++rank) {
     const Addresses& theirs = addresses_on(inv, rank);
     if (theirs.reaches_all == 0) return nullptr;
-    // NOLINTBEGIN(performance-no-int-to-ptr): of other processes
     by_kernel_.inputs.push_back(reinterpret_cast<const std::byte*>(theirs.input));
     by_kernel_.outputs.push_back(reinterpret_cast<std::byte*>(theirs.output));
-    // NOLINTEND(performance-no-int-to-ptr)
   }
   return &by_kernel_;
 }
