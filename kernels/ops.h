@@ -78,6 +78,9 @@ struct AdamWRange {
   Tensor weights, first, second;
   ConstTensor gradients;
   AdamWStep step;
+  // Of moments of fewer bits than f32's, as PackedAdamW (kernels/elementwise.h) has them.
+  Tensor first_scales = {}, second_scales = {};
+  RandomBits first_bits = {}, second_bits = {};
 };
 
 struct SgdStep {
@@ -149,6 +152,7 @@ struct GroupedHeads {
 };
 
 struct ElementwiseCall;  // kernels/elementwise.h
+struct PackedAdamW;      // likewise
 
 class Ops {
  public:
@@ -224,8 +228,11 @@ class Ops {
   // weight_decay, Adam (Kingma & Ba, arXiv:1412.6980).
   void adamw(Tensor weights, Tensor first, Tensor second, ConstTensor gradients,
              const AdamWStep& step);
-  // Of ranges whose gradients have one type.
+  // Of ranges whose gradients have one type, and whose moments have one. Moments of bf16 are
+  // rounded stochastically, so that what is small beside a moment is not lost; those of u8 are
+  // codes and scales by blocks (Dettmers et al., arXiv:2110.02861), and a range begins with a block.
   void adamw(std::span<const AdamWRange> ranges);
+  virtual void adamw_packed(std::span<const PackedAdamW> calls) = 0;
   // Gradient descent: g = gradient_scale * gradient + weight_decay * weight, weight -= lr *
   // direction, where the direction is that of MomentumStep, or g if `momentum` is empty
   // (memory.data == nullptr).

@@ -109,6 +109,15 @@ std::string offloaded_state_is_of_all(const RunConfig& run) {
       run.offload.optimizer);
 }
 
+std::string offloaded_state_is_in_tiles(const RunConfig& run) {
+  if (!offloads(run) || run.optim.state_dtype != "int8") return "";
+  return fmt::format(
+      "must be none with optim.state_dtype int8, is {}: the scales of its blocks do not fill "
+      "tiles; "
+      "bf16 can be offloaded",
+      run.offload.optimizer);
+}
+
 std::string parameters_follow_the_optimizer(const RunConfig& run) {
   if (run.offload.parameters == "none" || (offloads(run) && run.offload.ratio == 1)) return "";
   return "needs all of the optimizer's state offloaded: offload.optimizer, and offload.ratio 1";
@@ -197,6 +206,7 @@ constexpr Rule kRules[] = {
     {"parallel.reduce_dtype", "train.grad_accum_dtype", one_type_makes_one_tree},
     {"offload.optimizer", "optim.name", offloaded_state_is_elementwise},
     {"offload.optimizer", "train.frozen", offloaded_state_is_of_all},
+    {"offload.optimizer", "optim.state_dtype", offloaded_state_is_in_tiles},
     {"offload.parameters", "offload.optimizer", parameters_follow_the_optimizer},
     {"offload.ratio", "offload.optimizer", ratio_is_of_something},
     {"offload.path", "offload.optimizer", files_have_a_path},

@@ -170,8 +170,8 @@ RunPlan plan_run(const RunConfig& config, int world_size) {
   plan.shape = step_shape(config, world_size);
   plan.attends_in_any_order =
       config.train.deterministic == "off" && config.train.attention != "own";
-  plan.layout =
-      make_layout(plan.architecture, plan.shape.norm_parts, first_units(config, plan.architecture));
+  plan.layout = make_layout(plan.architecture, plan.shape.norm_parts,
+                            first_units(config, plan.architecture), block_of(plan.shape.optimizer));
   plan.step = build_train_step(plan.architecture, plan.layout, plan.strategy, plan.shape);
   if (!config.data.valid.empty())
     plan.validation = build_forward(plan.architecture, plan.layout, plan.strategy, plan.shape,

@@ -140,6 +140,12 @@ TEST_CASE("a bad line is named with its place, key, rule and value", "[config]")
       {"[offload]\noptimizer = 'memory'\n[train]\nfrozen = ['h.*']",
        "run.toml:4: offload.optimizer: must be none with train.frozen, is memory: its tiles are of "
        "the state of all tensors"},
+      {"[offload]\noptimizer = 'memory'\n[optim]\nstate_dtype = 'int8'",
+       "run.toml:4: offload.optimizer: must be none with optim.state_dtype int8, is memory: the "
+       "scales of its blocks do not fill tiles; bf16 can be offloaded"},
+      {"[optim]\nname = 'lion'\nstate_dtype = 'bf16'",
+       "run.toml:5: optim.state_dtype: is for optim.name = \"adamw\" or \"adam\"; leave it out for "
+       "lion"},
       {"[train]\nrounding = 'stochastic'",
        "run.toml:4: train.rounding: must be nearest with train.precision fp32; stochastic is for "
        "bf16"},

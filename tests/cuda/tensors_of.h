@@ -41,5 +41,12 @@ void for_tensors(ElementwiseCall& call, const Visit& visit) {
   for (Tensor& tensor : call.written) visit(tensor);
   for (ConstTensor& tensor : call.read) visit(tensor);
 }
+template <class Visit>
+void for_tensors(PackedAdamW& call, const Visit& visit) {
+  for (Tensor* tensor :
+       {&call.weights, &call.first, &call.second, &call.first_scales, &call.second_scales})
+    visit(*tensor);
+  visit(call.gradients);
+}
 
 }  // namespace gxp

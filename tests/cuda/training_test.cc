@@ -29,6 +29,8 @@ constexpr double kFloat8DeviceTolerance = 4e-3;  // an H100: 2.3e-3 after four s
 constexpr int kSteps = 4;
 
 const Settings kHalves = {"train.precision=bf16"};
+const Settings kHalfMoments = {"optim.state_dtype=bf16"};
+const Settings kCodes = {"optim.state_dtype=int8"};
 const Settings kFloat8 = {"train.precision=bf16", "train.matmul=fp8"};
 // Changes llama-tiny, whose keys are 24 channels wide.
 const Settings kFloat8Widths = {"model.init=normal", "model.head_size=16"};
@@ -96,6 +98,8 @@ TEST_CASE("every strategy has the bits of DDP on a GPU") {
   const auto [folder, types, strategies] =
       GENERATE(table<std::string, Settings, Names>({{"gpt2-accum", {}, {"zero1", "zero2", "zero3"}},
                                                     {"llama-tiny", {}, {"zero3"}},
+                                                    {"gpt2-accum", kCodes, {"zero1", "zero3"}},
+                                                    {"llama-tiny", kHalfMoments, {"zero2"}},
                                                     {"gpt2-accum", kHalves, {"zero1", "zero3"}},
                                                     {"llama-tiny", kHalves, {"zero2"}},
                                                     {"gpt2-accum", kFloat8, {"zero2"}},
@@ -144,6 +148,8 @@ TEST_CASE("what a GPU's memory holds is what its plan says, but tables of some k
       {{"gpt2-tiny", "ddp", {}},
        {"llama-tiny", "zero3", {}},
        {"gpt2-tiny", "zero3", kHalves},
+       {"gpt2-tiny", "zero3", kHalves + kCodes},
+       {"llama-tiny", "ddp", kHalfMoments},
        {"llama-tiny", "ddp", kHalves},
        {"gpt2-tiny", "ddp", kHalves + large},
        {"llama-tiny", "zero3", kHalves + large + Settings{"model.mlp_hidden=512"}},
