@@ -51,6 +51,12 @@ constexpr Float8Operands operands_of_backward(bool float8) {
   return float8 ? Float8Operands{Float8::kE5M2, Float8::kE4M3} : Float8Operands{};
 }
 
+// A matrix of parameters' codes of 8 bits for a forward pass (e4m3), kept from one product to the
+// next. For a backend that multiplies codes; others make what they need of the matrix.
+struct KeptCodes {
+  Tensor memory = {};  // u8, kept_code_bytes() in lib/arch/architecture.h; empty: none are kept
+  bool makes = false;  // the product makes them; else an earlier one has, of the same numbers
+};
 struct MatmulOptions {
   bool transpose_a = false;   // a is stored (K, M)
   bool transpose_b = false;   // b is stored (N, K)
@@ -58,6 +64,7 @@ struct MatmulOptions {
   ConstTensor bias = {};      // (N), added to every row; none if empty (memory.data == nullptr)
   ConstTensor residual = {};  // (M, N), added; may be `out` itself; none if empty
   Float8Operands float8 = {};
+  KeptCodes b_codes = {};  // of b, in 8 bits
 };
 
 struct AdamWStep {
@@ -101,7 +108,8 @@ struct LinearGelu {
   Tensor activated = {};
   Tensor x;
   ConstTensor in, weight, bias;
-  bool float8 = false;  // in and weight are rounded to e4m3, as MatmulOptions has it
+  bool float8 = false;   // in and weight are rounded to e4m3, as MatmulOptions has it
+  KeptCodes codes = {};  // of the weight
 };
 
 // The parts of a linear layer's backward pass: dx's product; passes over the GELU, where they are
@@ -122,7 +130,8 @@ struct LinearBackward {
   bool accumulate = false;
   bool outputs_first = false;  // weight and dweight are (M, K)
   bool add_dx = false;         // dx is added; not `of_gelu`
-  bool float8 = false;  // dout is rounded to e5m2, in and weight to e4m3, as MatmulOptions has it
+  bool float8 = false;   // dout is rounded to e5m2, in and weight to e4m3, as MatmulOptions has it
+  KeptCodes codes = {};  // of the weight
   // For measurements: called before the kernels of each part are started; may be left out.
   std::function<void(LinearPart)> starts = {};
   void start(LinearPart part) const {

@@ -70,6 +70,12 @@ std::string fast_sums_are_of_fp8(const RunConfig& run) {
                      run.train.matmul);
 }
 
+std::string codes_are_of_fp8(const RunConfig& run) {
+  if (run.train.fp8_weights == "again" || run.train.matmul == "fp8") return "";
+  return fmt::format("must be again with train.matmul {}; only fp8 products have codes",
+                     run.train.matmul);
+}
+
 // Gradients that no scale of the loss keeps within the range of fp16 would become zeros.
 std::string fp16_is_scaled(const RunConfig& run, const std::string& dtype) {
   if (dtype != "fp16" || run.train.precision == "fp16") return "";
@@ -199,6 +205,7 @@ constexpr Rule kRules[] = {
     {"train.attention", "train.precision", cudnn_attends_to_halves},
     {"train.matmul", "train.precision", operands_suit_precision},
     {"train.fp8_accumulation", "train.matmul", fast_sums_are_of_fp8},
+    {"train.fp8_weights", "train.matmul", codes_are_of_fp8},
     {"train.grad_accum_dtype", "train.precision",
      [](const RunConfig& run) { return fp16_is_scaled(run, run.train.grad_accum_dtype); }},
     {"parallel.reduce_dtype", "train.precision",

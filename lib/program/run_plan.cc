@@ -150,6 +150,8 @@ StepShape step_shape(const RunConfig& config, int world_size) {
                   .norm_parts = world_size,
                   .recompute = *parse_recompute(config.train.recompute),
                   .recompute_units = config.train.recompute_units,
+                  .keep_codes = config.train.fp8_weights == "kept" &&
+                                config.train.matmul == "fp8" && config.train.device == "cuda",
                   .optimizer = make_optimizer_spec(config.optim, !config.train.frozen.empty()),
                   .offload = offload_shape(config, world_size)};
   if (config.train.deterministic == "any-world-size") make_independent_of_world_size(config, shape);

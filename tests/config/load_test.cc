@@ -151,6 +151,9 @@ TEST_CASE("a bad line is named with its place, key, rule and value", "[config]")
        "bf16"},
       {"[train]\nmatmul = 'fp8'\nprecision = 'fp16'",
        "run.toml:4: train.matmul: must be precision with train.precision fp16; fp8 is for bf16"},
+      {"[train]\nfp8_weights = 'kept'\nprecision = 'bf16'",
+       "run.toml:4: train.fp8_weights: must be again with train.matmul precision; only fp8 "
+       "products have codes"},
       {"[train]\nfp8_accumulation = 'fast'\nprecision = 'bf16'",
        "run.toml:4: train.fp8_accumulation: must be f32 with train.matmul precision; only fp8 "
        "products have fast sums"},
