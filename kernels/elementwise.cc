@@ -7,6 +7,7 @@
 
 #include "kernels/ops.h"
 #include "lib/base/error.h"
+#include "lib/base/state_block.h"
 
 namespace gxp {
 namespace {
@@ -72,6 +73,26 @@ const ElementwiseCall& checked(const ElementwiseCall& call) {
   return call;
 }
 
+PackedAdamW packed_of(const AdamWRange& at) {
+  const size_t count = at.weights.count();
+  GXP_ASSERT(at.first.dtype == DType::kBF16 || at.first.dtype == DType::kU8);
+  GXP_ASSERT(at.second.dtype == at.first.dtype && at.weights.dtype == DType::kF32);
+  GXP_ASSERT(at.first.count() == count && at.second.count() == count);
+  GXP_ASSERT(at.gradients.count() == count);
+  const size_t blocks = at.first.dtype == DType::kU8 ? (count + kStateBlock - 1) / kStateBlock : 0;
+  for (const Tensor& scales : {at.first_scales, at.second_scales})
+    GXP_ASSERT(blocks == 0 || (scales.dtype == DType::kF32 && scales.count() == blocks));
+  return {AdamWUpdate{factors_of(at.step)},
+          at.weights,
+          at.first,
+          at.second,
+          at.gradients,
+          at.first_scales,
+          at.second_scales,
+          at.first_bits,
+          at.second_bits};
+}
+
 }  // namespace
 
 void Ops::apply_all(std::span<const ElementwiseCall> calls) {
@@ -105,6 +126,11 @@ void Ops::adamw(Tensor weights, Tensor first, Tensor second, ConstTensor gradien
   adamw({&range, 1});
 }
 void Ops::adamw(std::span<const AdamWRange> ranges) {
+  if (!ranges.empty() && ranges[0].first.dtype != DType::kF32) {
+    std::vector<PackedAdamW> packed;
+    for (const AdamWRange& at : ranges) packed.push_back(packed_of(at));
+    return adamw_packed(packed);
+  }
   std::vector<ElementwiseCall> calls;
   for (const AdamWRange& at : ranges)
     calls.push_back(checked(

@@ -7,7 +7,7 @@
 
 namespace gxp {
 
-// Every operation but apply_all() is carry_out(call, &Ops::OPERATION, arguments...) of How, a class
+// Every operation but apply_all() and adamw_packed() is carry_out(call, &Ops::OPERATION, arguments...) of How, a class
 // derived from this.
 template <class How>
 class ForwardedOps : public Ops {

@@ -51,6 +51,12 @@ constexpr Float8Operands operands_of_backward(bool float8) {
   return float8 ? Float8Operands{Float8::kE5M2, Float8::kE4M3} : Float8Operands{};
 }
 
+// A matrix of parameters' codes of 8 bits for a forward pass (e4m3), kept from one product to the
+// next. For a backend that multiplies codes; others make what they need of the matrix.
+struct KeptCodes {
+  Tensor memory = {};  // u8, kept_code_bytes() in lib/arch/architecture.h; empty: none are kept
+  bool makes = false;  // the product makes them; else an earlier one has, of the same numbers
+};
 struct MatmulOptions {
   bool transpose_a = false;   // a is stored (K, M)
   bool transpose_b = false;   // b is stored (N, K)
@@ -58,6 +64,7 @@ struct MatmulOptions {
   ConstTensor bias = {};      // (N), added to every row; none if empty (memory.data == nullptr)
   ConstTensor residual = {};  // (M, N), added; may be `out` itself; none if empty
   Float8Operands float8 = {};
+  KeptCodes b_codes = {};  // of b, in 8 bits
 };
 
 struct AdamWStep {
@@ -78,6 +85,9 @@ struct AdamWRange {
   Tensor weights, first, second;
   ConstTensor gradients;
   AdamWStep step;
+  // Of moments of fewer bits than f32's, as PackedAdamW (kernels/elementwise.h) has them.
+  Tensor first_scales = {}, second_scales = {};
+  RandomBits first_bits = {}, second_bits = {};
 };
 
 struct SgdStep {
@@ -98,7 +108,8 @@ struct LinearGelu {
   Tensor activated = {};
   Tensor x;
   ConstTensor in, weight, bias;
-  bool float8 = false;  // in and weight are rounded to e4m3, as MatmulOptions has it
+  bool float8 = false;   // in and weight are rounded to e4m3, as MatmulOptions has it
+  KeptCodes codes = {};  // of the weight
 };
 
 // The parts of a linear layer's backward pass: dx's product; passes over the GELU, where they are
@@ -119,7 +130,8 @@ struct LinearBackward {
   bool accumulate = false;
   bool outputs_first = false;  // weight and dweight are (M, K)
   bool add_dx = false;         // dx is added; not `of_gelu`
-  bool float8 = false;  // dout is rounded to e5m2, in and weight to e4m3, as MatmulOptions has it
+  bool float8 = false;   // dout is rounded to e5m2, in and weight to e4m3, as MatmulOptions has it
+  KeptCodes codes = {};  // of the weight
   // For measurements: called before the kernels of each part are started; may be left out.
   std::function<void(LinearPart)> starts = {};
   void start(LinearPart part) const {
@@ -149,6 +161,7 @@ struct GroupedHeads {
 };
 
 struct ElementwiseCall;  // kernels/elementwise.h
+struct PackedAdamW;      // likewise
 
 class Ops {
  public:
@@ -224,8 +237,11 @@ class Ops {
   // weight_decay, Adam (Kingma & Ba, arXiv:1412.6980).
   void adamw(Tensor weights, Tensor first, Tensor second, ConstTensor gradients,
              const AdamWStep& step);
-  // Of ranges whose gradients have one type.
+  // Of ranges whose gradients have one type, and whose moments have one. Moments of bf16 are
+  // rounded stochastically, so that what is small beside a moment is not lost; those of u8 are
+  // codes and scales by blocks (Dettmers et al., arXiv:2110.02861), and a range begins with a block.
   void adamw(std::span<const AdamWRange> ranges);
+  virtual void adamw_packed(std::span<const PackedAdamW> calls) = 0;
   // Gradient descent: g = gradient_scale * gradient + weight_decay * weight, weight -= lr *
   // direction, where the direction is that of MomentumStep, or g if `momentum` is empty
   // (memory.data == nullptr).

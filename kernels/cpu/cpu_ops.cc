@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -16,8 +17,10 @@
 #include "kernels/cpu/rope_table.h"
 #include "kernels/cpu/thread_buffers.h"
 #include "kernels/elementwise.h"
+#include "kernels/math/dynamic_map.h"
 #include "kernels/tensor_data.h"
 #include "lib/base/error.h"
+#include "lib/base/state_block.h"
 
 namespace gxp {
 namespace {
@@ -325,18 +328,78 @@ class CpuOps final : public CpuNorms, public CpuAttention {
     auto* const to = out.data<uint16_t>();
     const float* const from = vector_of(x, x.count());
     pool_.parallel_for(x.count(), kGrain, [&](size_t begin, size_t end) {
-      for (size_t at = begin; at < end;) {
-        const size_t element = bits.first + at;
-        const size_t place = element % kRandomBlock;
-        const size_t count = std::min(end - at, kRandomBlock - place);
-        kernels_.convert.narrow_stochastically(to + at, from + at, count, uint32_t(place),
-                                               random_block(bits.key, element / kRandomBlock));
-        at += count;
-      }
+      narrow_stochastically(to + begin, from + begin, end - begin, {bits.key, bits.first + begin});
     });
   }
 
+  void adamw_packed(std::span<const PackedAdamW> calls) override {
+    for (const PackedAdamW& call : calls) {
+      const InPieces gradients(kernels_.convert, call.gradients);
+      float* const weights = vector_of(call.weights, call.count());
+      pool_.parallel_for(call.count(), kGrain, [&](size_t begin, size_t end) {
+        alignas(64) Buffers buffers;
+        for (size_t at = begin; at < end; at += kGrain) {
+          const size_t count = std::min(kGrain, end - at);
+          const auto* const gradient = gradients.read(at, count, buffers[3]);
+          const std::array<float*, 4> arrays = {weights + at, buffers[1], buffers[2],
+                                                const_cast<float*>(gradient)};
+          unpack(call.first, call.first_scales, kFirstMap, at, count, buffers[1]);
+          unpack(call.second, call.second_scales, kSecondMap, at, count, buffers[2]);
+          kernels_.elementwise.apply[ElementwiseMath(call.math).index()](arrays.data(), count,
+                                                                         &call.math);
+          pack(call.first, call.first_scales, call.first_bits, at, count, buffers[1],
+               [](float x, float inverse) { return nearest_code(x * inverse, kFirstMap); });
+          pack(call.second, call.second_scales, call.second_bits, at, count, buffers[2],
+               [](float x, float inverse) { return second_moment_code(x, inverse, kSecondMap); });
+        }
+      });
+    }
+  }
+
  private:
+  static constexpr DynamicMap kFirstMap = make_dynamic_map(true);
+  static constexpr DynamicMap kSecondMap = make_dynamic_map(false);
+  static_assert(kGrain % kStateBlock == 0);
+
+  // Elements [at, at + count) of a moment: whole blocks but for the tensor's last.
+  void unpack(const Tensor& moment, const Tensor& scales, const DynamicMap& map, size_t at,
+              size_t count, float* out) const {
+    if (moment.dtype == DType::kBF16)
+      return kernels_.convert.widen(out, moment.data<uint16_t>() + at,
+                                    {DType::kBF16, 1, count, count, count});
+    const auto* const codes = moment.data<uint8_t>() + at;
+    const float* const scale = scales.data<float>() + at / kStateBlock;
+    for (size_t i = 0; i < count; ++i) out[i] = map.values[codes[i]] * scale[i / kStateBlock];
+  }
+  template <class CodeOf>
+  void pack(const Tensor& moment, const Tensor& scales, const RandomBits& bits, size_t at,
+            size_t count, const float* values, const CodeOf& code_of) const {
+    if (moment.dtype == DType::kBF16)
+      return narrow_stochastically(moment.data<uint16_t>() + at, values, count,
+                                   {bits.key, bits.first + at});
+    auto* const codes = moment.data<uint8_t>() + at;
+    for (size_t begin = 0; begin < count; begin += kStateBlock) {
+      const size_t end = std::min(count, begin + kStateBlock);
+      float most = 0;
+      for (size_t i = begin; i < end; ++i) most = std::max(most, std::fabs(values[i]));
+      scales.data<float>()[(at + begin) / kStateBlock] = most;
+      const float inverse = inverse_scale(most);
+      for (size_t i = begin; i < end; ++i) codes[i] = code_of(values[i], inverse);
+    }
+  }
+  // `bits.first` is the number of the first of the elements.
+  void narrow_stochastically(uint16_t* to, const float* from, size_t count,
+                             const RandomBits& bits) const {
+    for (size_t at = 0; at < count;) {
+      const size_t element = bits.first + at;
+      const size_t place = element % kRandomBlock;
+      const size_t here = std::min(count - at, kRandomBlock - place);
+      kernels_.convert.narrow_stochastically(to + at, from + at, here, uint32_t(place),
+                                             random_block(bits.key, element / kRandomBlock));
+      at += here;
+    }
+  }
+
   static const void* data_of(const ConstTensor& matrix, size_t rows) {
     GXP_ASSERT(matrix.shape.rows() == rows && matrix.memory.space == MemorySpace::kHost);
     return matrix.memory.data;

@@ -13,6 +13,7 @@ class CudaElementwise : public virtual Ops {
 
   void apply(const ElementwiseCall& call) override;
   void apply_all(std::span<const ElementwiseCall> calls) override;
+  void adamw_packed(std::span<const PackedAdamW> calls) override;  // packed_adamw.cu
   void convert(Tensor out, ConstTensor x) override;
   void round_stochastically(Tensor out, ConstTensor x, const RandomBits& bits) override;
   void scale_rows_and_columns(Tensor out, ConstTensor x, ConstTensor rows,

@@ -25,6 +25,7 @@ set(gxp_cuda_sources
   meeting.cu
   norms.cu
   norms_backward.cu
+  packed_adamw.cu
   quantize.cu
   rope.cu
   sums.cu

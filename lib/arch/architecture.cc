@@ -55,6 +55,13 @@ int Architecture::lowest_trained_unit() const {
   return int(std::ranges::find_if(units, is_trained) - units.begin());
 }
 
+size_t UnitSpec::kept_code_bytes() const {
+  size_t bytes = 0;
+  for (const TensorSpec& tensor : tensors)
+    if (tensor.shape.size() == 2) bytes += gxp::kept_code_bytes(tensor.count());
+  return bytes;
+}
+
 size_t Architecture::parameter_count() const {
   size_t count = 0;
   for (const UnitSpec& unit : units) count += unit.parameter_count();

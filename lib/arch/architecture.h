@@ -80,10 +80,17 @@ struct UnitSpec {
 
   [[nodiscard]] size_t parameter_count() const;
   [[nodiscard]] size_t trainable_count() const;
+  [[nodiscard]] size_t kept_code_bytes() const;  // of all matrices
   [[nodiscard]] bool is_frozen() const { return trainable_count() == 0; }
   // The vector that is added to the matrix's product; null if there is none.
   [[nodiscard]] const TensorSpec* bias_of(const TensorSpec& matrix) const;
 };
+
+// Bytes of a matrix's codes of 8 bits, as it is stored and transposed, and of their scale, each at a
+// multiple of 256. Its sizes are multiples of 16.
+constexpr size_t kept_code_bytes(size_t elements) {
+  return 256 + 2 * ((elements + 255) / 256 * 256);
+}
 
 // Adds the outputs of a block's two norms and of its activation function to its lists: what is kept
 // to `saved`, in this order; else the activation function's to forward_scratch, and room for one

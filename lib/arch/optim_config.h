@@ -24,6 +24,7 @@ struct OptimConfig {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1e-8;
+  std::string state_dtype = "fp32";
   double weight_decay = 0.1;
   bool decay_vectors = false;
   double momentum = 0;
@@ -48,6 +49,13 @@ struct OptimConfig {
     field("beta2", &S::beta2, "Decay of the second moment; lion: of the momentum.",
           at_least_and_below(0, 1));
     field("eps", &S::eps, "Added to the root of the second moment.", positive);
+    field("state_dtype", &S::state_dtype,
+          "type in which the moments are kept from step to step: 8, 4 or 2.03 bytes a parameter. "
+          "bf16: rounded stochastically, since to the nearest a second moment with beta2 0.999 "
+          "would never fall. int8: 8-bit codes (dynamic tree quantization, arXiv:2110.02861), with "
+          "an f32 scale for each 256 elements of a tensor. The update itself is in f32. Every "
+          "strategy has the same bits.",
+          one_of("fp32", "bf16", "int8"));
     field("weight_decay", &S::weight_decay,
           "Weight decay on tensors of two and more dimensions: a part of the gradient for adam "
           "and sgd, decoupled for the others.",

@@ -8,6 +8,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/find_row.h"
+#include "lib/base/state_block.h"
 
 namespace gxp {
 namespace {
@@ -26,6 +27,9 @@ Sizes as_tensor(const UnitSpec& /*unit*/, const TensorSpec& tensor) {
 Sizes unless_hidden_matrix(const UnitSpec& unit, const TensorSpec& tensor) {
   return is_hidden_matrix(unit, tensor) ? Sizes{} : as_tensor(unit, tensor);
 }
+Sizes blocks(const UnitSpec& /*unit*/, const TensorSpec& tensor) {
+  return tensor.frozen ? Sizes{} : Sizes{(tensor.count() + kStateBlock - 1) / kStateBlock};
+}
 Sizes rows(const UnitSpec& /*unit*/, const TensorSpec& tensor) {
   return tensor.shape.size() == 2 && !tensor.frozen ? Sizes{tensor.shape[0]} : Sizes{};
 }
@@ -35,6 +39,10 @@ Sizes columns(const UnitSpec& /*unit*/, const TensorSpec& tensor) {
 
 constexpr KeptState kFirst = {"first moments", "adam_m", as_tensor};
 constexpr KeptState kSecond = {"second moments", "adam_v", as_tensor};
+constexpr KeptState kFirstScales = {
+    "scales of first moments", "adam_m_scales", blocks, true, false, DType::kF32, kStateBlock};
+constexpr KeptState kSecondScales = {
+    "scales of second moments", "adam_v_scales", blocks, true, false, DType::kF32, kStateBlock};
 constexpr KeptState kMomentum = {"momentum", "momentum", as_tensor};
 constexpr KeptState kSecondOfOthers = {"second moments", "adam_v", unless_hidden_matrix, false};
 constexpr KeptState kRowMeans = {"row means", "row_means", rows, false, true};
@@ -50,7 +58,17 @@ size_t adafactor_workspace(const TensorSpec& tensor) {
   return round_up((sizeof(double) + sizeof(float)) * (row_count + tensor.shape.back()), 8);
 }
 
-OptimizerSpec keep_two_moments(const OptimConfig& /*optim*/) { return {.kept = {kFirst, kSecond}}; }
+// Of codes the scales follow, in the same order.
+OptimizerSpec keep_two_moments(const OptimConfig& optim) {
+  OptimizerSpec spec{.kept = {kFirst, kSecond}};
+  const bool are_codes = optim.state_dtype == "int8";
+  for (KeptState& moment : spec.kept)
+    moment.dtype = are_codes                     ? DType::kU8
+                   : optim.state_dtype == "bf16" ? DType::kBF16
+                                                 : DType::kF32;
+  if (are_codes) spec.kept.insert(spec.kept.end(), {kFirstScales, kSecondScales});
+  return spec;
+}
 
 std::string dampening_problem(const OptimConfig& optim) {
   if (optim.dampening == 0 || optim.momentum > 0) return "";
@@ -125,6 +143,12 @@ OptimizerSpec make_optimizer_spec(const OptimConfig& optim, bool some_are_frozen
   OptimizerSpec spec = find_optimizer(optim.name).spec(optim);
   for (KeptState& kept : spec.kept) kept.of_all = kept.of_all && !some_are_frozen;
   return spec;
+}
+
+size_t block_of(const OptimizerSpec& optimizer) {
+  size_t most = 1;
+  for (const KeptState& kept : optimizer.kept) most = std::max(most, kept.block);
+  return most;
 }
 
 bool sees_whole(const OptimizerSpec& optimizer, const UnitSpec& unit) {

@@ -10,11 +10,13 @@
 
 #include "lib/arch/architecture.h"
 #include "lib/arch/optim_config.h"
+#include "lib/base/dtype.h"
+#include "lib/base/range.h"
 #include "lib/base/schema.h"
 
 namespace gxp {
 
-// One kind of state, f32.
+// One kind of state.
 struct KeptState {
   std::string_view name;  // its buffer's: "first moments"
   std::string_view role;  // the checkpoint's word for it: "adam_m"
@@ -22,6 +24,16 @@ struct KeptState {
   std::vector<size_t> (*shape)(const UnitSpec& unit, const TensorSpec& tensor);
   bool of_all = true;       // one element per element of every tensor
   bool everywhere = false;  // replicated: too small to shard, and not shaped like the parameter
+  DType dtype = DType::kF32;
+  // Elements of a tensor, from its first one on, that share an element of the state; the last ones
+  // may be fewer. kStateBlock for the scales of 8-bit codes, whose `shape` counts the blocks.
+  size_t block = 1;
+
+  // What is kept of elements that begin with a block.
+  [[nodiscard]] Range of(const Range& elements) const {
+    const size_t begin = elements.begin / block;
+    return {begin, (elements.end() + block - 1) / block - begin};
+  }
 };
 
 struct OptimizerSpec {
@@ -35,6 +47,10 @@ struct OptimizerSpec {
 
 // Nothing is kept of frozen tensors. kConfig if optim.name is unknown.
 OptimizerSpec make_optimizer_spec(const OptimConfig& optim, bool some_are_frozen = false);
+
+// Elements of a tensor that no border between ranks or between operations may cut: the largest
+// block.
+size_t block_of(const OptimizerSpec& optimizer);
 
 // Whether an update needs any of the unit's tensors whole, and the most workspace for one.
 bool sees_whole(const OptimizerSpec& optimizer, const UnitSpec& unit);

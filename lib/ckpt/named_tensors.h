@@ -50,7 +50,17 @@ std::optional<StorageDType> parse_storage_dtype(std::string_view name);
 
 // What a tensor is to the training: a parameter, or what an optimizer keeps of the parameter with
 // the same name: Adam's first or second moment, a momentum, or Adafactor's means of squares.
-enum class Role : uint8_t { kWeight, kAdamM, kAdamV, kMomentum, kRowMeans, kColumnMeans };
+// Moments of 8-bit codes (U8) have scales besides, one for each block of 256 elements.
+enum class Role : uint8_t {
+  kWeight,
+  kAdamM,
+  kAdamV,
+  kMomentum,
+  kRowMeans,
+  kColumnMeans,
+  kAdamMScales,
+  kAdamVScales
+};
 // "weight", "adam_m", "adam_v", "momentum", "row_means", ...
 std::string_view to_string(Role role);
 std::optional<Role> parse_role(std::string_view name);

@@ -115,6 +115,19 @@ fs::path target_of(const std::string& path) {
   return target.has_filename() ? target : target.parent_path();  // "out/" is "out"
 }
 
+// What write() of the format would not check.
+void check_fits(const NamedTensors& tensors, const CheckpointFormat& format) {
+  if (format.check_fits != nullptr) format.check_fits(tensors);
+  const bool has_codes = std::ranges::any_of(tensors.tensors, [](const NamedTensor& tensor) {
+    return tensor.info.role == Role::kAdamMScales || tensor.info.role == Role::kAdamVScales;
+  });
+  if (has_codes && format.keeps_optimizer_state && format.write != find_format("gxp").write)
+    fail(ErrorKind::kConfig,
+         "write {}: it has no place for moments of 8-bit codes (optim.state_dtype = \"int8\"), "
+         "which gxp's own format keeps; take a format of weights alone, such as huggingface",
+         format.name);
+}
+
 void report_left_out(const NamedTensors& tensors, const CheckpointFormat& format) {
   const auto left_out = std::ranges::count_if(
       tensors.tensors, [](const NamedTensor& tensor) { return tensor.info.role != Role::kWeight; });
@@ -134,6 +147,7 @@ std::vector<PlannedFile> plan_checkpoint(const NamedTensors& source, const Check
   const fs::path target = target_of(path);
   check_target(target, options.replace);
   const NamedTensors tensors = what_is_written(source, format, options);
+  check_fits(tensors, format);
   report_left_out(tensors, format);
   if (format.plan != nullptr) return format.plan(tensors, target, options);
   PlannedFile all{target.filename()};
@@ -151,7 +165,7 @@ void write_checkpoint(const NamedTensors& source, const CheckpointFormat& format
   recover(target);
   check_target(target, options.replace);
   const NamedTensors tensors = what_is_written(source, format, options);
-  if (format.check_fits != nullptr) format.check_fits(tensors);
+  check_fits(tensors, format);
   report_left_out(tensors, format);
   prepare(partial, target, options);
   clear(aside_path(target), target);

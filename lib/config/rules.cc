@@ -70,6 +70,12 @@ std::string fast_sums_are_of_fp8(const RunConfig& run) {
                      run.train.matmul);
 }
 
+std::string codes_are_of_fp8(const RunConfig& run) {
+  if (run.train.fp8_weights == "again" || run.train.matmul == "fp8") return "";
+  return fmt::format("must be again with train.matmul {}; only fp8 products have codes",
+                     run.train.matmul);
+}
+
 // Gradients that no scale of the loss keeps within the range of fp16 would become zeros.
 std::string fp16_is_scaled(const RunConfig& run, const std::string& dtype) {
   if (dtype != "fp16" || run.train.precision == "fp16") return "";
@@ -106,6 +112,15 @@ std::string offloaded_state_is_of_all(const RunConfig& run) {
   if (!offloads(run) || run.train.frozen.empty()) return "";
   return fmt::format(
       "must be none with train.frozen, is {}: its tiles are of the state of all tensors",
+      run.offload.optimizer);
+}
+
+std::string offloaded_state_is_in_tiles(const RunConfig& run) {
+  if (!offloads(run) || run.optim.state_dtype != "int8") return "";
+  return fmt::format(
+      "must be none with optim.state_dtype int8, is {}: the scales of its blocks do not fill "
+      "tiles; "
+      "bf16 can be offloaded",
       run.offload.optimizer);
 }
 
@@ -190,6 +205,7 @@ constexpr Rule kRules[] = {
     {"train.attention", "train.precision", cudnn_attends_to_halves},
     {"train.matmul", "train.precision", operands_suit_precision},
     {"train.fp8_accumulation", "train.matmul", fast_sums_are_of_fp8},
+    {"train.fp8_weights", "train.matmul", codes_are_of_fp8},
     {"train.grad_accum_dtype", "train.precision",
      [](const RunConfig& run) { return fp16_is_scaled(run, run.train.grad_accum_dtype); }},
     {"parallel.reduce_dtype", "train.precision",
@@ -197,6 +213,7 @@ constexpr Rule kRules[] = {
     {"parallel.reduce_dtype", "train.grad_accum_dtype", one_type_makes_one_tree},
     {"offload.optimizer", "optim.name", offloaded_state_is_elementwise},
     {"offload.optimizer", "train.frozen", offloaded_state_is_of_all},
+    {"offload.optimizer", "optim.state_dtype", offloaded_state_is_in_tiles},
     {"offload.parameters", "offload.optimizer", parameters_follow_the_optimizer},
     {"offload.ratio", "offload.optimizer", ratio_is_of_something},
     {"offload.path", "offload.optimizer", files_have_a_path},

@@ -18,6 +18,7 @@ struct TrainConfig {
   std::string precision = "fp32";
   std::string matmul = "precision";
   std::string fp8_accumulation = "f32";
+  std::string fp8_weights = "again";
   std::string rounding = "nearest";
   std::string grad_accum_dtype = "fp32";
   std::string recompute = "none";
@@ -76,6 +77,12 @@ struct TrainConfig {
           "cores keep about 14 bits between their additions, as FP8 recipes of other programs do; "
           "faster. On a CPU they are f32 either way.",
           one_of("f32", "fast"));
+    field("fp8_weights", &S::fp8_weights,
+          "8-bit codes of blocks' matrices on a GPU with matmul = \"fp8\". again: made for each "
+          "product. kept: made once a step, by its first forward pass, and kept for all other "
+          "passes and micro-batches in 2 bytes a parameter, also where parameters are sharded. The "
+          "bits are the same.",
+          one_of("again", "kept"));
     field("rounding", &S::rounding,
           "How the f32 master weights become bf16 parameters for each step. stochastic: up or "
           "down, right on average, by random bits that depend on the seed, the step and the "

@@ -7,6 +7,7 @@
 
 #include "lib/arch/optimizers.h"
 #include "lib/base/find_row.h"
+#include "lib/base/state_block.h"
 
 namespace gxp {
 namespace {
@@ -24,8 +25,21 @@ uint64_t moments(const OptimizerSpec& spec) {
   return uint64_t(std::ranges::count_if(spec.kept, &KeptState::of_all));
 }
 
+// AdamW with moments of fewer bits.
+OptimizerState packed_moments(std::string_view name, const char* state_dtype) {
+  OptimConfig config;
+  config.state_dtype = state_dtype;
+  OptimizerState state{name};
+  for (const KeptState& kept : make_optimizer_spec(config).kept) {
+    (kept.block == 1 ? state.moment_bytes : state.block_bytes) += size_of(kept.dtype);
+    state.moments += kept.block == 1 ? 1 : 0;
+  }
+  state.moment_bytes /= state.moments;
+  return state;
+}
+
 // The states of the optimizers in lib/arch/optimizers.h. An optimizer whose settings decide whether
-// it has a momentum is two rows: memcalc knows no settings.
+// it has a momentum, or of which type its state is, has several rows: memcalc knows no settings.
 std::vector<OptimizerState> make_optimizer_states() {
   std::vector<OptimizerState> states;
   for (const OptimizerRow& row : optimizers()) {
@@ -35,41 +49,51 @@ std::vector<OptimizerState> make_optimizer_states() {
     if (const uint64_t more = moments(row.spec(config)); more != states.back().moments)
       states.push_back({"momentum", more});
   }
+  states.push_back(packed_moments("adamw-bf16", "bf16"));
+  states.push_back(packed_moments("adamw-int8", "int8"));
   return states;
 }
 
-// One kind of state: its bytes per parameter, and the first stage that shards it.
+// One kind of state: its bytes per parameter, or per block of parameters, and the first stage that
+// shards it.
 struct StateKind {
   std::string_view name;
-  uint64_t bytes_per_parameter;
+  uint64_t bytes;
   int first_sharded_stage;
   std::string_view source;
+  uint64_t block = 1;
 };
 
 constexpr std::string_view kZero = "ZeRO, arXiv:1910.02054, section 5";
 
-std::array<StateKind, 4> kinds(const Training& training) {
+std::array<StateKind, 5> kinds(const Training& training) {
   const Precision& precision = training.precision;
+  const OptimizerState& optimizer = training.optimizer;
+  const uint64_t moment = optimizer.moment_bytes > 0 ? optimizer.moment_bytes : precision.moment;
   return {{{"parameters", precision.parameter, 3, kZero},
            {"gradients", precision.gradient, 2, kZero},
            {"master weights", precision.master, 1, "Micikevicius et al., arXiv:1710.03740"},
-           {"moments", precision.moment * training.optimizer.moments, 1, kZero}}};
+           {"moments", moment * optimizer.moments, 1, kZero},
+           {"scales of moments", optimizer.block_bytes, 1, "Dettmers et al., arXiv:2110.02861",
+            kStateBlock}}};
 }
 
 uint64_t elements(const StateKind& kind, uint64_t parameters, const Placement& placement) {
-  if (placement.stage < kind.first_sharded_stage) return parameters;
-  const auto shards = uint64_t(placement.shard_count());
-  return (parameters + shards - 1) / shards;
+  const bool whole = placement.stage < kind.first_sharded_stage;
+  const auto shards = whole ? 1 : uint64_t(placement.shard_count());
+  return ((parameters + shards - 1) / shards + kind.block - 1) / kind.block;
 }
 
 Term explain(const StateKind& kind, uint64_t parameters, const Placement& placement) {
-  const uint64_t bytes = kind.bytes_per_parameter;
+  const uint64_t bytes = kind.bytes;
   const bool whole = placement.stage < kind.first_sharded_stage || bytes == 0;
   const int shards = placement.shard_count();
+  const std::string of_block = kind.block == 1 ? "" : fmt::format(" / {}", kind.block);
   return {.component = std::string(kind.name),
-          .formula = fmt::format("{} {}", bytes, whole ? "P" : "ceil(P / S)"),
-          .numbers = whole ? fmt::format("{} x {}", bytes, parameters)
-                           : fmt::format("{} x ceil({} / {})", bytes, parameters, shards),
+          .formula = fmt::format("{} {}{}", bytes, whole ? "P" : "ceil(P / S)", of_block),
+          .numbers = (whole ? fmt::format("{} x {}", bytes, parameters)
+                            : fmt::format("{} x ceil({} / {})", bytes, parameters, shards)) +
+                     of_block,
           .bytes = bytes * elements(kind, parameters, placement),
           .source = std::string(kind.source)};
 }
@@ -93,15 +117,16 @@ const OptimizerState& find_optimizer_state(std::string_view name) {
 ModelStates model_states(const Training& training, const Placement& placement) {
   const auto all = kinds(training);
   const auto bytes = [&](size_t i) {
-    return all[i].bytes_per_parameter * elements(all[i], training.parameters, placement);
+    return all[i].bytes * elements(all[i], training.parameters, placement);
   };
-  return {bytes(0), bytes(1), bytes(2), bytes(3)};
+  return {bytes(0), bytes(1), bytes(2), bytes(3) + bytes(4)};
 }
 
 std::vector<Term> explain_model_states(const Training& training, const Placement& placement) {
   std::vector<Term> terms;
   for (const StateKind& kind : kinds(training)) {
-    terms.push_back(explain(kind, training.parameters, placement));
+    if (kind.block == 1 || kind.bytes > 0)
+      terms.push_back(explain(kind, training.parameters, placement));
   }
   return terms;
 }

@@ -47,7 +47,9 @@ struct Precision {
 // What an optimizer keeps besides the master weights.
 struct OptimizerState {
   std::string_view name;
-  uint64_t moments = 0;  // elements per parameter
+  uint64_t moments = 0;       // elements per parameter
+  uint64_t moment_bytes = 0;  // of an element; 0: as the precision has it
+  uint64_t block_bytes = 0;   // besides, for each kStateBlock parameters
 };
 
 inline constexpr Precision kBf16{"bf16", 2, 2, 4, 4};

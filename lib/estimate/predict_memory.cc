@@ -229,7 +229,7 @@ PlanMemory predict_memory(const TrainCase& question) {
 std::vector<Term> explain_memory(const TrainCase& question) {
   const TrainPlan& plan = question.plan;
   std::vector<Term> terms = explain_model_states(part_of_copy(question), placement_of(plan));
-  const size_t offloaded_from = plan.offload == StateOffload::kNone ? 4 : 2;
+  const size_t offloaded_from = plan.offload == StateOffload::kNone ? terms.size() : 2;
   for (size_t i = 0; i < terms.size(); ++i) {
     if (i >= offloaded_from || (i == 0 && plan.offload == StateOffload::kAll))
       terms[i] = {terms[i].component, "0", "offloaded to main memory", 0, terms[i].source};

@@ -12,6 +12,7 @@ namespace {
 struct Linear {
   ConstTensor weight;
   ConstTensor bias;
+  KeptCodes codes;
 };
 
 class Gpt2Model final : public Model {
@@ -82,7 +83,8 @@ class Gpt2Model final : public Model {
  private:
   static Tensor as(const Tensor& tensor, const Shape& shape) { return tensor.reshape(shape); }
   static Linear linear(const UnitTensors& t, int weight) {
-    return {t.parameters[size_t(weight)], t.parameters[size_t(weight) + 1]};
+    return {t.parameters[size_t(weight)], t.parameters[size_t(weight) + 1],
+            t.codes_of(size_t(weight))};
   }
 
   void clear_unless(bool accumulate, std::initializer_list<Tensor> gradients) {
@@ -101,7 +103,10 @@ class Gpt2Model final : public Model {
   void apply(const Tensor& y, const Tensor& x, const Linear& layer,
              const ConstTensor& residual = {}) {
     ops_.matmul(y, x, layer.weight,
-                {.bias = layer.bias, .residual = residual, .float8 = operands_of_forward(float8_)});
+                {.bias = layer.bias,
+                 .residual = residual,
+                 .float8 = operands_of_forward(float8_),
+                 .b_codes = layer.codes});
   }
 
   static bool writes_stream(int weight) {
@@ -134,7 +139,8 @@ class Gpt2Model final : public Model {
                           .of_gelu = of_gelu,
                           .activated = of_gelu ? kept_activated(t) : Tensor(),
                           .accumulate = accumulate,
-                          .float8 = float8_});
+                          .float8 = float8_,
+                          .codes = t.codes_of(size_t(weight))});
   }
 
   // stream += gradient through the norm whose weight is at index `weight`.
@@ -201,7 +207,8 @@ class Gpt2Model final : public Model {
                       .in = normed2,
                       .weight = fc.weight,
                       .bias = fc.bias,
-                      .float8 = float8_});
+                      .float8 = float8_,
+                      .codes = fc.codes});
   }
 
   void block_backward(const UnitTensors& t, bool accumulate) {

@@ -48,7 +48,10 @@ Tensor LlamaModel::final_norm(const UnitTensors& t) {
 void LlamaModel::apply(const Tensor& y, const Tensor& x, int weight, const UnitTensors& t,
                        const ConstTensor& residual) {
   ops_.matmul(y, x, t.parameters[size_t(weight)],
-              {.transpose_b = true, .residual = residual, .float8 = operands_of_forward(float8_)});
+              {.transpose_b = true,
+               .residual = residual,
+               .float8 = operands_of_forward(float8_),
+               .b_codes = t.codes_of(size_t(weight))});
 }
 
 void LlamaModel::apply_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, int weight,
@@ -61,7 +64,8 @@ void LlamaModel::apply_backward(const Tensor& dx, const Tensor& dy, const Tensor
                         .accumulate = accumulate,
                         .outputs_first = true,
                         .add_dx = add_dx,
-                        .float8 = float8_});
+                        .float8 = float8_,
+                        .codes = t.codes_of(size_t(weight))});
 }
 
 void LlamaModel::norm_backward(const Tensor& stream, const Tensor& dout, const Tensor& x,
@@ -151,7 +155,8 @@ void LlamaModel::down_backward(const UnitTensors& t, bool accumulate) {
   const Tensor hidden = matrix_of(t, t.scratch[kHiddenGradient], s_.mlp_hidden);
   const Float8Operands float8 = operands_of_backward(float8_);
   ops_.round_and_sum(rounded(t), matrix(t.stream_gradient));
-  ops_.matmul(hidden, dout, t.parameters[kDownWeight], {.float8 = float8});
+  ops_.matmul(hidden, dout, t.parameters[kDownWeight],
+              {.float8 = float8, .b_codes = t.codes_of(kDownWeight)});
   const bool is_kept = t.keeps(kKeptActivated);
   if (is_kept)
     ops_.swiglu_gradients(t.saved[kGate], t.saved[kUp], hidden);

@@ -23,6 +23,8 @@ struct UnitTensors {
   std::vector<Tensor> gradients;   // the same, of their gradients; empty of frozen tensors
   Tensor borrowed;                 // the tensor that a tied head reads, and its gradient
   Tensor borrowed_gradient;
+  Tensor codes;  // the KeptCodes of all matrices, one after the other; empty: not kept
+  bool makes_codes = false;
   std::vector<Tensor> saved;    // flat, in the order of UnitSpec::saved
   std::vector<Tensor> scratch;  // flat, in the order of the unit's scratch list
   Tensor tokens;                // (B, T) i32
@@ -35,6 +37,14 @@ struct UnitTensors {
 
   // Whether the output with this index in `saved` is there (KeptOutputs).
   [[nodiscard]] bool keeps(size_t output) const { return output < saved.size(); }
+  // Those of the parameter with this index, a matrix.
+  [[nodiscard]] KeptCodes codes_of(size_t matrix) const {
+    if (codes.memory.data == nullptr) return {};
+    size_t begin = 0;
+    for (size_t i = 0; i < matrix; ++i)
+      if (parameters[i].shape.rank() == 2) begin += kept_code_bytes(parameters[i].count());
+    return {codes.rows(begin, kept_code_bytes(parameters[matrix].count())), makes_codes};
+  }
   // Where the output (N, C) of a block's norm is: kept, or the last of `scratch`.
   [[nodiscard]] Tensor normed(size_t output) const {
     return (keeps(output) ? saved[output] : scratch.back()).reshape(matrix(input).shape);

@@ -2,6 +2,7 @@
 #include <span>
 #include <vector>
 
+#include "lib/base/hash.h"
 #include "lib/optim/optimizer.h"
 
 namespace gxp {
@@ -27,13 +28,24 @@ class AdamFamily : public Elementwise {
   using Elementwise::Elementwise;
   void update(std::span<const UpdateRange> ranges, const UpdateStep& step) override {
     std::vector<AdamWRange> all;
-    for (const UpdateRange& range : ranges)
-      all.push_back({range.weights, range.kept[0], range.kept[1], range.gradients,
-                     step_of(decay_of(range), step)});
+    for (const UpdateRange& range : ranges) {
+      AdamWRange& one =
+          all.emplace_back(AdamWRange{range.weights, range.kept[0], range.kept[1], range.gradients,
+                                      step_of(decay_of(range), step)});
+      one.first_bits = bits_of(range, step, 1);
+      one.second_bits = bits_of(range, step, 2);
+      if (range.kept.size() == 2) continue;
+      one.first_scales = range.kept[2];
+      one.second_scales = range.kept[3];
+    }
     ops_.adamw(all);
   }
 
  private:
+  // `moment` tells the bits from those that round the weights in the same step.
+  static RandomBits bits_of(const UpdateRange& range, const UpdateStep& step, uint64_t moment) {
+    return {mix64(mix64(range.key + uint64_t(step.step)) + moment), range.first};
+  }
   [[nodiscard]] virtual AdamWStep step_of(double decay, const UpdateStep& step) const = 0;
 };
 

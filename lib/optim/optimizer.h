@@ -21,14 +21,19 @@ struct ComputeLane {
   Ops& ops;
 };
 
-// A flat range of one tensor with everything an update needs: equally many elements, f32 (gradients
-// may be halves), none overlapping another. Borrows.
+// A flat range of one tensor with everything an update needs: equally many elements, but for state
+// that blocks of them share, and then whole blocks; f32 (gradients may be halves, the state what
+// OptimizerSpec says), none overlapping another. Borrows.
 struct UpdateRange {
   Tensor weights;
   // In the order of OptimizerSpec::kept; zero before step 1, empty where none is kept.
   std::vector<Tensor> kept;
   ConstTensor gradients;
   bool decay = true;  // weight decay applies to it
+  // For state that is rounded stochastically: a key of the run's seed and the tensor, and the number
+  // of the range's first element in that.
+  uint64_t key = 0;
+  size_t first = 0;
 };
 
 struct UpdateStep {

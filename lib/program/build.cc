@@ -181,7 +181,9 @@ BuiltStep build_train_step(const Architecture& architecture, const ParameterLayo
 StepProgram build_forward(const Architecture& architecture, const ParameterLayout& layout,
                           const Strategy& strategy, const StepShape& shape, OpKind ending) {
   const int head = int(architecture.units.size()) - 1;
-  const StepInputs inputs{architecture, layout, strategy_for(strategy, shape), shape};
+  StepShape once = shape;
+  once.keep_codes = false;  // each matrix is read once
+  const StepInputs inputs{architecture, layout, strategy_for(strategy, once), once};
   Gathers gathers(inputs, 1, false);
   Writers pass(inputs, std::vector<Recompute>(architecture.units.size()));
   pass.units.next_batch(0);

@@ -48,6 +48,9 @@ struct StepShape {
   // For units that one of the patterns matches (recompute.h).
   Recompute recompute = Recompute::kNone;
   std::vector<std::string> recompute_units = {"*"};
+  // The 8-bit codes of blocks' matrices, which the first forward pass of a step makes, are kept for
+  // all other passes.
+  bool keep_codes = false;
   OptimizerSpec optimizer = make_optimizer_spec({});
   OffloadShape offload{};
 };

@@ -20,9 +20,9 @@ BufferId OffloadWriter::make_parameters(size_t count, DType dtype) {
                                   .offloaded = count});
 }
 
-BufferId OffloadWriter::make_optimizer_buffer(const std::string& name, size_t count) {
+BufferId OffloadWriter::make_optimizer_buffer(const std::string& name, size_t count, DType dtype) {
   return make_flat(name, {.kind = MemoryKind::kOptimizer,
-                          .dtype = DType::kF32,
+                          .dtype = dtype,
                           .count = count,
                           .storage = offload_.optimizer,
                           .offloaded = count - resident_of(count)});

@@ -27,8 +27,9 @@ class OffloadWriter {
 
   // The buffer of `count` parameters, all of which may be offloaded.
   BufferId make_parameters(size_t count, DType dtype);
-  // A buffer of the optimizer: `count` f32 elements, which are offloaded from resident() on.
-  BufferId make_optimizer_buffer(const std::string& name, size_t count);
+  // A buffer of the optimizer: `count` elements, which are offloaded from resident() on, if they are
+  // of two bytes at least.
+  BufferId make_optimizer_buffer(const std::string& name, size_t count, DType dtype);
 
   // Elements of the optimizer's flat buffers; once the program knows its optimizer_shards.
   [[nodiscard]] size_t optimizer_count() const;

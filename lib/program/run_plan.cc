@@ -150,6 +150,8 @@ StepShape step_shape(const RunConfig& config, int world_size) {
                   .norm_parts = world_size,
                   .recompute = *parse_recompute(config.train.recompute),
                   .recompute_units = config.train.recompute_units,
+                  .keep_codes = config.train.fp8_weights == "kept" &&
+                                config.train.matmul == "fp8" && config.train.device == "cuda",
                   .optimizer = make_optimizer_spec(config.optim, !config.train.frozen.empty()),
                   .offload = offload_shape(config, world_size)};
   if (config.train.deterministic == "any-world-size") make_independent_of_world_size(config, shape);
@@ -170,8 +172,8 @@ RunPlan plan_run(const RunConfig& config, int world_size) {
   plan.shape = step_shape(config, world_size);
   plan.attends_in_any_order =
       config.train.deterministic == "off" && config.train.attention != "own";
-  plan.layout =
-      make_layout(plan.architecture, plan.shape.norm_parts, first_units(config, plan.architecture));
+  plan.layout = make_layout(plan.architecture, plan.shape.norm_parts,
+                            first_units(config, plan.architecture), block_of(plan.shape.optimizer));
   plan.step = build_train_step(plan.architecture, plan.layout, plan.strategy, plan.shape);
   if (!config.data.valid.empty())
     plan.validation = build_forward(plan.architecture, plan.layout, plan.strategy, plan.shape,

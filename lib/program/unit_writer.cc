@@ -13,6 +13,7 @@ UnitWriter::UnitWriter(const UnitWriters& writers, const StepInputs& inputs,
       gradients_(writers.gradients),
       inputs_(inputs),
       recompute_(std::move(recompute)),
+      codes_(recompute_.size(), kNoBuffer),
       saved_(recompute_.size()) {}
 
 Op& UnitWriter::emit(OpKind kind, int unit, int micro) {
@@ -38,6 +39,7 @@ void UnitWriter::forward(int unit, int micro) {
   writer_.write(op, op.buffers.output);
   stream_.resize(size_t(unit));
   stream_.push_back(op.buffers.output);
+  use_codes(op);
   save(op);
   use_scratch(op, spec.forward_scratch);
   parameters_.use(op, unit);
@@ -48,6 +50,7 @@ void UnitWriter::recompute(int unit, int micro) {
   Op& op = emit(OpKind::kRecompute, unit, micro);
   op.buffers.recompute = recompute_of(unit);
   read_input(op);
+  use_codes(op);
   save_again(op);
   use_scratch(op, inputs_.unit(unit).recompute_scratch);
   parameters_.use(op, unit);
@@ -75,6 +78,7 @@ void UnitWriter::backward(int unit, int micro) {
   Op& op = emit(OpKind::kBackward, unit, micro);
   write_stream_gradient(op);
   read_input(op);
+  use_codes(op);
   use_saved(op);
   use_scratch(op, spec.backward_scratch);
   // A table is only read forward.
@@ -120,6 +124,18 @@ void UnitWriter::use_head_inputs(Op& op) {
 void UnitWriter::write_stream_gradient(Op& op) {
   op.buffers.stream_gradient = stream_gradient_;
   writer_.write(op, stream_gradient_);
+}
+
+void UnitWriter::use_codes(Op& op) {
+  const UnitSpec& unit = inputs_.unit(op.unit);
+  if (!inputs_.shape.keep_codes || unit.kind != UnitKind::kBlock) return;
+  BufferId& codes = codes_[size_t(op.unit)];
+  const bool makes = codes == kNoBuffer;
+  if (makes)
+    codes = writer_.buffer("codes of " + unit.name, MemoryKind::kWorkspace, unit.kept_code_bytes(),
+                           DType::kU8);
+  op.buffers.codes = codes;
+  makes ? writer_.write(op, codes) : writer_.read(op, codes);
 }
 
 // Forward writes all of them. What it does not keep is not read, so that memory is free afterwards.

@@ -51,6 +51,8 @@ class UnitWriter {
   // The same for the head, with its targets and losses.
   void use_head_inputs(Op& op);
   void write_stream_gradient(Op& op);
+  // The codes of a block's matrices, if they are kept: the step's first forward pass makes them.
+  void use_codes(Op& op);
   void save(Op& op);
   void save_again(Op& op);
   void use_saved(Op& op);
@@ -65,6 +67,7 @@ class UnitWriter {
   BufferId tokens_ = kNoBuffer;
   BufferId targets_ = kNoBuffer;
   BufferId stream_gradient_ = kNoBuffer;
+  std::vector<BufferId> codes_;               // by unit
   std::vector<BufferId> stream_;              // the residual stream after each unit
   std::vector<std::vector<BufferId>> saved_;  // by unit
 };

@@ -10,12 +10,12 @@ void UpdateWriter::make_buffers() {
   StepProgram& program = writer_.program;
   if (inputs_.architecture.compute != DType::kF32)
     program.master_weights =
-        offload_.make_optimizer_buffer("master weights", offload_.optimizer_count());
+        offload_.make_optimizer_buffer("master weights", offload_.optimizer_count(), DType::kF32);
   for (const KeptState& state : inputs_.shape.optimizer.kept) {
     const size_t count =
         state_count(inputs_.architecture, inputs_.layout, state, program.optimizer_shards);
     program.optimizer_states.push_back(
-        offload_.make_optimizer_buffer(std::string(state.name), count));
+        offload_.make_optimizer_buffer(std::string(state.name), count, state.dtype));
   }
   program.loss_sum =
       writer_.persistent("loss sum", MemoryKind::kCommunication, 2 * sizeof(double), DType::kF64);

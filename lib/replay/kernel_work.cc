@@ -16,6 +16,8 @@ constexpr double kStream = sizeof(float);  // bytes of an element of the residua
 // logit in the two passes of the classifier.
 constexpr double kGeluInstructions = 25;
 constexpr double kLogitInstructions = 27;
+// Of a parameter whose moments are 8-bit codes; counted in PTX, a division as 10.
+constexpr double kCodeInstructions = 160;
 
 // A matrix of a block with its bias, which comes after it in the unit.
 struct Linear {
@@ -352,6 +354,12 @@ std::vector<KernelWork> kernels_of(const RunPlan& plan, const Op& op) {
     case OpKind::kLoss:
       add_loss(works, plan, unit(), op);
       break;
+    case OpKind::kUpdate: {
+      const bool has_codes = block_of(plan.shape.optimizer) > 1;
+      works.push_back(
+          pass(kPass, bytes, has_codes ? kCodeInstructions * double(op.update.elements.count) : 0));
+      break;
+    }
     default:
       works.push_back(pass(kPass, bytes));
       break;

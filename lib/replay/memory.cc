@@ -37,17 +37,22 @@ void append(std::vector<OpTraffic>& all, const std::vector<OpTraffic>& more) {
 
 constexpr size_t kMostBuffers = 12;  // of the arena, told one by one
 
+// What the buffer holds of the optimizer's state; nullptr: none.
+const KeptState* state_of(const RunPlan& plan, BufferId id) {
+  const auto& states = plan.step.program.optimizer_states;
+  const auto found = std::ranges::find(states, id);
+  return found == states.end() ? nullptr
+                               : &plan.shape.optimizer.kept[size_t(found - states.begin())];
+}
+
 // How many ranks share what the buffer holds a shard of; 0: it has nothing per parameter.
 int shards_of(const RunPlan& plan, BufferId id) {
   const StepProgram& program = plan.step.program;
   if (program.buffers[size_t(id)].rest != kNoBuffer) return 0;  // the other part is offloaded
   if (id == program.parameters) return program.parameter_shards;
   if (id == program.gradients) return program.gradient_shards;
-  for (size_t i = 0; i < program.optimizer_states.size(); ++i) {
-    if (id == program.optimizer_states[i])
-      return plan.shape.optimizer.kept[i].of_all ? program.optimizer_shards : 0;
-  }
-  return 0;
+  const KeptState* const state = state_of(plan, id);
+  return state != nullptr && state->of_all ? program.optimizer_shards : 0;
 }
 
 Term explain_persistent(const RunPlan& plan, BufferId id) {
@@ -62,9 +67,12 @@ Term explain_persistent(const RunPlan& plan, BufferId id) {
   if (shards == 0) return term;
   const bool is_gradients = id == program.gradients;
   const size_t count = is_gradients ? plan.layout.gradient_count : plan.layout.count;
-  const uint64_t each = buffer.bytes * uint64_t(shards) / count;
-  term.formula = fmt::format("{} P{}", each, shards > 1 ? " / S" : "");
-  term.numbers = fmt::format("{} x {}", each, count);
+  const KeptState* const state = state_of(plan, id);
+  const size_t block = state == nullptr ? 1 : state->block;
+  const uint64_t each = buffer.bytes * uint64_t(shards) * block / count;
+  const std::string of_block = block == 1 ? "" : fmt::format(" / {}", block);
+  term.formula = fmt::format("{} P{}{}", each, of_block, shards > 1 ? " / S" : "");
+  term.numbers = fmt::format("{} x {}{}", each, count, of_block);
   if (shards > 1) term.numbers += fmt::format(" / {}", shards);
   term.source = "ZeRO, arXiv:1910.02054, section 5";
   return term;

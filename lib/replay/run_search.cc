@@ -55,6 +55,9 @@ RunVariants keep_less(const RunConfig& config) {
   for (auto kept = size_t(parse_kept_outputs(config.train.keep)); kept-- > 0;)
     add_variant(variants, config, "train.keep", quoted(kKeptOutputsNames[kept]),
                 [&](RunConfig& run) { run.train.keep = kKeptOutputsNames[kept]; });
+  if (config.train.fp8_weights == "kept")
+    add_variant(variants, config, "train.fp8_weights", quoted("again"),
+                [](RunConfig& run) { run.train.fp8_weights = "again"; });
   return variants;
 }
 

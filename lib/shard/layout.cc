@@ -9,13 +9,13 @@
 namespace gxp {
 namespace {
 
-// `begin`, and the end of what is placed, are multiples of kTensorAlignment.
-UnitLayout place_unit(const UnitSpec& unit, size_t begin) {
+// `begin`, and the end of what is placed, are multiples of `alignment`.
+UnitLayout place_unit(const UnitSpec& unit, size_t begin, size_t alignment) {
   UnitLayout place;
   size_t end = begin;
   for (const TensorSpec& tensor : unit.tensors) {
     place.tensors.push_back({end, tensor.count()});
-    end = round_up(end + tensor.count(), kTensorAlignment);
+    end = round_up(end + tensor.count(), alignment);
   }
   place.flat = {begin, end - begin};
   return place;
@@ -41,16 +41,17 @@ size_t count_of(const Architecture& architecture, const KeptState& state, const 
   const UnitSpec& unit = architecture.units[size_t(part.unit)];
   const std::vector<size_t> shape = state.shape(unit, unit.tensors[size_t(part.tensor)]);
   if (shape.empty()) return 0;
-  if (!state.everywhere) return part.elements.count;
+  if (!state.everywhere) return state.of(part.elements).count;
   return std::accumulate(shape.begin(), shape.end(), size_t{1}, std::multiplies<>());
 }
 
 }  // namespace
 
 ParameterLayout make_layout(const Architecture& architecture, int parts,
-                            const std::vector<int>& first_units) {
+                            const std::vector<int>& first_units, size_t block) {
   ParameterLayout layout;
-  const size_t wrap_step = kTensorAlignment * static_cast<size_t>(parts);
+  const size_t alignment = std::max(kTensorAlignment, block);
+  const size_t wrap_step = alignment * static_cast<size_t>(parts);
   const int units = int(architecture.units.size());
   for (int unit = 0; unit < units; ++unit) {
     const auto begins = [&](int at) {
@@ -58,7 +59,7 @@ ParameterLayout make_layout(const Architecture& architecture, int parts,
     };
     if (begins(unit)) layout.wraps.push_back({unit, unit, {layout.count, 0}});
     Wrap& wrap = layout.wraps.back();
-    UnitLayout place = place_unit(architecture.units[size_t(unit)], layout.count);
+    UnitLayout place = place_unit(architecture.units[size_t(unit)], layout.count, alignment);
     wrap.last_unit = unit;
     wrap.flat.count = place.flat.end() - wrap.flat.begin;
     if (unit + 1 == units || begins(unit + 1))
@@ -139,7 +140,7 @@ std::vector<Range> place_state(const Architecture& architecture, const Parameter
   size_t next = 0;
   for (const TensorPart& part : parts) {
     if (state.of_all) {
-      places.push_back(shard.part(part));
+      places.push_back(state.of(shard.part(part)));
       continue;
     }
     places.push_back({next, count_of(architecture, state, part)});
@@ -150,7 +151,7 @@ std::vector<Range> place_state(const Architecture& architecture, const Parameter
 
 size_t state_count(const Architecture& architecture, const ParameterLayout& layout,
                    const KeptState& state, int shards) {
-  if (state.of_all) return layout.count / size_t(shards);
+  if (state.of_all) return layout.count / size_t(shards) / state.block;
   if (state.everywhere) shards = 1;
   size_t most = 0;
   for (int shard = 0; shard < shards; ++shard) {

@@ -2,8 +2,8 @@
 // Pure arithmetic over the architecture's table.
 //
 //   flat buffer   units in forward order; a unit's tensors are contiguous
-//   tensor        starts at a multiple of kTensorAlignment elements
-//   wrap          neighbouring units, padded to a multiple of kTensorAlignment * parts, so that it
+//   tensor        starts at a multiple of `alignment` elements, as a rule kTensorAlignment
+//   wrap          neighbouring units, padded to a multiple of alignment * parts, so that it
 //                 cuts into as many equal shards whatever the parameter count. Padding, which is
 //                 the last unit's, is never used.
 // Offsets and counts are in elements.
@@ -49,9 +49,11 @@ struct ParameterLayout {
 };
 
 // A wrap can be cut into any divisor of `parts`, which is the world size or a multiple of it. A
-// wrap begins at each of `first_units`, which ascend from 0; without them at every unit.
+// wrap begins at each of `first_units`, which ascend from 0; without them at every unit. No shard's
+// border cuts a block of `block` elements of a tensor, which is a multiple of kTensorAlignment or a
+// divisor.
 ParameterLayout make_layout(const Architecture& architecture, int parts,
-                            const std::vector<int>& first_units = {});
+                            const std::vector<int>& first_units = {}, size_t block = 1);
 
 // Gradients that are reduced together: of units first_unit to last_unit, one range of the
 // gradients.
@@ -76,8 +78,8 @@ struct TensorPart {
 };
 
 // What shard `shard` holds of the tensors when every wrap is cut into `shards` equal parts, in
-// forward order. One shard holds all tensors whole. Parts begin at multiples of kTensorAlignment
-// elements of their tensor, since `shards` divides the layout's parts.
+// forward order. One shard holds all tensors whole. Parts begin at multiples of the layout's
+// alignment in their tensor, since `shards` divides the layout's parts.
 std::vector<TensorPart> make_parts(const ParameterLayout& layout, int shards, int shard);
 
 // The parts of tensors that are not frozen.

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -66,6 +67,13 @@ void check_kept(const Checkpoint& checkpoint, const OptimConfig& optim,
         if (!state.shape(unit, tensor).empty()) needed.insert(state.role);
   }
   if (std::ranges::includes(held, needed) && std::ranges::includes(kept, held)) return;
+  const std::string_view scales = to_string(Role::kAdamMScales);
+  if (held.contains(scales) != kept.contains(scales) && held.contains(to_string(Role::kAdamV)))
+    fail(ErrorKind::kConfig,
+         "resume from {}: its moments are {}, and optim.state_dtype is \"{}\" now; set it {}, or "
+         "start without --resume, with model.init for its weights",
+         checkpoint.path(), held.contains(scales) ? "8-bit codes" : "numbers, not 8-bit codes",
+         optim.state_dtype, held.contains(scales) ? "to int8" : "as it was");
   const auto list = [](const auto& roles) {
     return roles.empty() ? "no optimizer state" : fmt::format("{}", fmt::join(roles, ", "));
   };
@@ -225,11 +233,17 @@ void warn_of_groups(const Checkpoint& checkpoint, const RunConfig& config) {
              fmt::join(std::span(changed).first(std::min<size_t>(changed.size(), 8)), ", "));
 }
 
-void report_types(const Checkpoint& checkpoint) {
-  std::set<std::string_view> types;
-  for (const LogicalTensor& tensor : checkpoint.manifest().tensors)
-    if (tensor.info.dtype != StorageDType::kF32) types.insert(to_string(tensor.info.dtype));
-  if (!types.empty()) log_info("resume: tensors of {} become F32", fmt::join(types, ", "));
+// Codes and their scales stay as they are.
+void report_types(const Checkpoint& checkpoint, const OptimConfig& optim) {
+  std::map<StorageDType, std::set<std::string_view>> changed;  // by the type that it becomes
+  for (const LogicalTensor& tensor : checkpoint.manifest().tensors) {
+    const TensorInfo& info = tensor.info;
+    const bool is_rounded = info.role != Role::kWeight && optim.state_dtype == "bf16";
+    const auto kept = is_rounded ? StorageDType::kBF16 : StorageDType::kF32;
+    if (info.dtype != kept && becomes_f32(info.dtype)) changed[kept].insert(to_string(info.dtype));
+  }
+  for (const auto& [kept, types] : changed)
+    log_info("resume: tensors of {} become {}", fmt::join(types, ", "), to_string(kept));
 }
 
 }  // namespace
@@ -246,10 +260,11 @@ const LogicalTensor& find_resumed(const Checkpoint& checkpoint, const TensorInfo
          "resume from {}: the {} of {} has the shape ({}), model.* asks for ({})",
          checkpoint.path(), to_string(wanted.role), wanted.name, fmt::join(found->info.shape, ", "),
          fmt::join(wanted.shape, ", "));
-  if (!becomes_f32(found->info.dtype))
-    fail(ErrorKind::kConfig,
-         "resume from {}: the {} of {} has type {}; F64, F32, F16 and BF16 can be read",
-         checkpoint.path(), to_string(wanted.role), wanted.name, to_string(found->info.dtype));
+  const bool are_codes = wanted.dtype == StorageDType::kU8;
+  if (are_codes ? found->info.dtype != wanted.dtype : !becomes_f32(found->info.dtype))
+    fail(ErrorKind::kConfig, "resume from {}: the {} of {} has type {}; {} can be read",
+         checkpoint.path(), to_string(wanted.role), wanted.name, to_string(found->info.dtype),
+         are_codes ? "U8" : "F64, F32, F16 and BF16");
   return *found;
 }
 
@@ -294,7 +309,7 @@ void report_resumed(const Checkpoint& checkpoint, const RunConfig& config,
              info.step, samples_per_step, samples_before(info, samples_per_step));
   const std::string keys = untold(checkpoint, config, settings);
   if (!keys.empty()) log_info("resume: not told, so as this run has them: {}", keys);
-  report_types(checkpoint);
+  report_types(checkpoint, config.optim);
   const std::string changes = describe_changes(info, settings, samples_per_step);
   if (!changes.empty()) log_warn("resume: {}", changes);
   warn_of_rate(info, config);

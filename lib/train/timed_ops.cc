@@ -59,6 +59,12 @@ void TimedOps::apply_all(std::span<const ElementwiseCall> calls) {
   stop();
 }
 
+void TimedOps::adamw_packed(std::span<const PackedAdamW> calls) {
+  start(OpsCall::kPass);
+  ops_->adamw_packed(calls);
+  stop();
+}
+
 ClassSeconds TimedOps::take() {
   ClassSeconds found;
   const LaneTimes& own = compute();

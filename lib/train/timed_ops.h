@@ -50,6 +50,7 @@ class TimedOps final : public ForwardedOps<TimedOps>, public OpObserver {
   }
   void linear_backward(const LinearBackward& layer) override;
   void apply_all(std::span<const ElementwiseCall> calls) override;
+  void adamw_packed(std::span<const PackedAdamW> calls) override;
 
  private:
   // Marks `first` and the one after it.

@@ -99,7 +99,7 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
       parameters_(sharded_, *backend.ops, backend.on_host(), config_.train),
       forward_backward_(config_, backend, sharded_, running_, data_),
       clipping_(config_, backend, sharded_, running_),
-      update_(config_.optim, backend, sharded_, parameters_, running_),
+      update_(config_, backend, sharded_, parameters_, running_),
       state_(sharded_, parameters_),
       evaluation_{config_, backend, sharded_, parameters_},
       runner_(*backend.lanes, plan_.step.program, sharded_.memory,

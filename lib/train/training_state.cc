@@ -26,11 +26,16 @@ constexpr size_t kSentElements = size_t{4} << 20;
 
 // act(begin, memory) for the elements of `share`, piece by piece, in order.
 template <class Act>
-void by_pieces(const Range& share, std::vector<float>& staged, Act act) {
+void by_pieces(const Range& share, size_t element_bytes, std::vector<std::byte>& staged, Act act) {
   for (size_t done = 0; done < share.count; done += kSentElements) {
-    staged.resize(std::min(kSentElements, share.count - done));
+    staged.resize(std::min(kSentElements, share.count - done) * element_bytes);
     act(share.begin + done, memory_of(staged));
   }
+}
+
+StorageDType stored_type(DType dtype) {
+  if (dtype == DType::kBF16) return StorageDType::kBF16;
+  return dtype == DType::kU8 ? StorageDType::kU8 : StorageDType::kF32;
 }
 
 // The checkpoint's tensors: the weights, then the optimizer state.
@@ -43,19 +48,23 @@ std::vector<HeldTensor> all_of(const HeldState& state) {
 TensorInfo info_of(const HeldTensor& tensor) {
   const Role role =
       tensor.state == nullptr ? Role::kWeight : parse_role(tensor.state->role).value();
-  return {tensor.spec->name, role, StorageDType::kF32, {tensor.shape.begin(), tensor.shape.end()}};
+  return {tensor.spec->name,
+          role,
+          stored_type(tensor.dtype()),
+          {tensor.shape.begin(), tensor.shape.end()}};
 }
 
 // One of this rank's files.
 FilePart write_file(const HeldState& state, const std::string& dir, const WriterRank& rank) {
   CheckpointWriter writer(dir, rank);
-  std::vector<float> staged;
+  std::vector<std::byte> staged;
   for (const HeldTensor& tensor : all_of(state)) {
     if (tensor.spec->frozen != rank.frozen) continue;
-    by_pieces(state.own_share(tensor), staged, [&](size_t first, Memory memory) {
-      state.read(tensor, first, memory);
-      writer.add(info_of(tensor), tensor.elements.begin + first, memory);
-    });
+    by_pieces(state.own_share(tensor), size_of(tensor.dtype()), staged,
+              [&](size_t first, Memory memory) {
+                state.read(tensor, first, memory);
+                writer.add(info_of(tensor), tensor.elements.begin + first, memory);
+              });
   }
   return writer.finish();
 }
@@ -88,6 +97,14 @@ auto or_tell_the_way_out(const std::string& dir, const std::string& newest, Act 
   }
 }
 
+// Rounded to nearest; what is bf16 already stays as it is.
+ConstMemory as_bf16(ConstMemory f32, std::vector<BFloat16>& rounded) {
+  const std::span values(reinterpret_cast<const float*>(f32.data), f32.bytes / sizeof(float));
+  rounded.resize(values.size());
+  std::ranges::transform(values, rounded.begin(), [](float value) { return BFloat16(value); });
+  return memory_of(std::as_const(rounded));
+}
+
 // [collective] Fills all that the rank holds.
 void load(const Checkpoint& checkpoint, Communicator& communicator, HeldState& state) {
   const std::vector<HeldTensor> held = all_of(state);
@@ -100,14 +117,17 @@ void load(const Checkpoint& checkpoint, Communicator& communicator, HeldState& s
   }
   const std::string act = "resume from " + checkpoint.path();
   std::vector<float> converted;
+  std::vector<BFloat16> rounded;
   read_shared(
       checkpoint, communicator, needed, [&](size_t part, size_t first, ConstMemory elements) {
+        if (held[part].dtype() == DType::kU8) return state.write(held[part], first, elements);
         const ConstMemory values = as_f32(elements, saved[part]->info.dtype, converted);
         require_finite(
             values, act,
             fmt::format("the {} of {}", to_string(saved[part]->info.role), saved[part]->info.name),
             held[part].elements.begin + first);
-        state.write(held[part], first, values);
+        state.write(held[part], first,
+                    held[part].dtype() == DType::kBF16 ? as_bf16(values, rounded) : values);
       });
 }
 
@@ -182,7 +202,7 @@ void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& c
 void reserve_staging(Trainer& trainer, StagedState& staged) {
   size_t total = 0;
   for (const HeldTensor& tensor : all_of(trainer.state()))
-    total += trainer.state().own_share(tensor).count;
+    total += trainer.state().own_share(tensor).count * size_of(tensor.dtype());
   staged.values.resize(total);
 }
 
@@ -194,7 +214,7 @@ void stage_state(Trainer& trainer, const CheckpointInfo& info, StagedState& stag
   Memory left = memory_of(staged.values);
   for (const HeldTensor& tensor : all_of(state)) {
     const Range share = state.own_share(tensor);
-    const size_t bytes = share.count * sizeof(float);
+    const size_t bytes = share.count * size_of(tensor.dtype());
     if (bytes > 0) state.read(tensor, share.begin, left.slice(0, bytes));
     staged.shares.push_back(
         {info_of(tensor), tensor.elements.begin + share.begin, share.count, tensor.spec->frozen});

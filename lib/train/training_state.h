@@ -27,7 +27,7 @@ struct StagedState {
     bool frozen = false;
   };
   std::vector<Share> shares;
-  std::vector<float> values;  // of all shares, one after the other
+  std::vector<std::byte> values;  // of all shares, one after the other
   CheckpointInfo info;
 };
 // Takes the memory that stage_state() fills, and touches it: the first call is no slower then.

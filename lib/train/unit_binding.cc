@@ -41,6 +41,8 @@ UnitTensors bind_unit(const RunPlan& plan, const StepShape& shape, const Program
     if (spec.tensors[i].frozen) t.gradients[i] = {};  // they have none
   t.borrowed = first(tensors_of(spec.borrows_from, op.parameters.borrowed));
   t.borrowed_gradient = first(tensors_of(spec.borrows_from, op.gradients.borrowed));
+  if (op.buffers.codes != kNoBuffer) t.codes = memory.tensor(op.buffers.codes);
+  t.makes_codes = op.kind == OpKind::kForward && op.micro == 0;
   t.saved = flat(op.buffers.saved);
   t.scratch = flat(op.buffers.scratch);
   t.tokens = shaped(op.buffers.tokens, tokens);

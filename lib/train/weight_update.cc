@@ -3,14 +3,15 @@
 #include <utility>
 
 namespace gxp {
-WeightUpdate::WeightUpdate(const OptimConfig& config, Backend& backend, ShardedMemory& sharded,
+WeightUpdate::WeightUpdate(const RunConfig& config, Backend& backend, ShardedMemory& sharded,
                            Parameters& parameters, const RunningStep& step)
     : sharded_(sharded),
       parameters_(parameters),
       step_(step),
-      decay_vectors_(config.decay_vectors),
-      optimizer_(
-          make_optimizer({*backend.device, sharded.lanes[Lane::kCompute], *backend.ops}, config)) {}
+      decay_vectors_(config.optim.decay_vectors),
+      seed_(config.train.seed),
+      optimizer_(make_optimizer({*backend.device, sharded.lanes[Lane::kCompute], *backend.ops},
+                                config.optim)) {}
 
 std::function<void()> WeightUpdate::bind(const Op& op) {
   if (op.kind == OpKind::kUpdate) return bind_elements(op);
@@ -66,6 +67,8 @@ UpdateRange WeightUpdate::range_in(const Op& op, size_t own_part, const Range& e
   };
   UpdateRange range;
   range.decay = decay_vectors_ || sharded_.spec_of(part).decays();
+  range.key = rounding_key(seed_, sharded_.spec_of(part));
+  range.first = part.elements.begin + skipped;
   if (!sharded_.spec_of(part).frozen)
     range.gradients = sharded_.gradients().part(part).rows(skipped, elements.count);
   const size_t weights = sharded_.places(program.weight_shards()).part(part).begin;
@@ -73,14 +76,16 @@ UpdateRange WeightUpdate::range_in(const Op& op, size_t own_part, const Range& e
                       ? sharded_.tensor(program.weights()).rows(weights + skipped, elements.count)
                       : in_tile(op.update.tile.weights);
   for (size_t s = 0; s < sharded_.kept_places.size(); ++s) {
+    const KeptState& state = sharded_.plan.shape.optimizer.kept[s];
     const Range& place = sharded_.kept_places[s][own_part];
+    const Range kept = state.of({skipped, elements.count});
     const BufferId buffer = program.optimizer_states[s];
     if (op.update.tile.number >= 0)
       range.kept.push_back(in_tile(op.update.tile.states[s]));
-    else if (sharded_.plan.shape.optimizer.kept[s].everywhere || place.count == 0)
+    else if (state.everywhere || place.count == 0)
       range.kept.emplace_back();
     else
-      range.kept.push_back(sharded_.tensor(buffer).rows(place.begin + skipped, elements.count));
+      range.kept.push_back(sharded_.tensor(buffer).rows(place.begin + kept.begin, kept.count));
   }
   return range;
 }

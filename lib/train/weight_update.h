@@ -19,7 +19,7 @@ namespace gxp {
 class WeightUpdate {
  public:
   // All arguments outlive it.
-  WeightUpdate(const OptimConfig& config, Backend& backend, ShardedMemory& sharded,
+  WeightUpdate(const RunConfig& config, Backend& backend, ShardedMemory& sharded,
                Parameters& parameters, const RunningStep& step);
 
   std::function<void()> bind(const Op& op);
@@ -48,6 +48,7 @@ class WeightUpdate {
   Parameters& parameters_;
   const RunningStep& step_;
   const bool decay_vectors_;
+  const uint64_t seed_;
   const Optimizer optimizer_;
 };
 

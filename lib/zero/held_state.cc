@@ -25,7 +25,7 @@ std::vector<HeldTensor> HeldState::kept() const {
       const Range& place = sharded_.kept_places[s][i];
       if (place.count == 0) continue;
       tensors.push_back({&spec, &state, state.shape(sharded_.unit_of(parts[i]), spec),
-                         state.everywhere ? Range{0, place.count} : parts[i].elements,
+                         state.everywhere ? Range{0, place.count} : state.of(parts[i].elements),
                          state.everywhere, sharded_.wrap_of(parts[i]),
                          sharded_.program.optimizer_states[s], place.begin});
     }
@@ -43,11 +43,12 @@ Range HeldState::own_share(const HeldTensor& tensor) const {
 }
 
 void HeldState::read(const HeldTensor& tensor, size_t first, Memory out) const {
-  sharded_.offloaded.read(tensor.buffer, {tensor.begin + first, out.bytes / sizeof(float)}, out);
+  sharded_.offloaded.read(tensor.buffer,
+                          {tensor.begin + first, out.bytes / size_of(tensor.dtype())}, out);
 }
 
 void HeldState::write(const HeldTensor& tensor, size_t first, ConstMemory in) {
-  const Range place{tensor.begin + first, in.bytes / sizeof(float)};
+  const Range place{tensor.begin + first, in.bytes / size_of(tensor.dtype())};
   sharded_.offloaded.write(tensor.buffer, place, in);
   // A step rounds offloaded weights as it updates them, so it begins with rounded ones.
   if (tensor.buffer != sharded_.program.master_weights || sharded_.offloaded.is_empty()) return;

@@ -9,8 +9,8 @@
 
 namespace gxp {
 
-// The elements that a rank holds of one tensor: weights, or one kind of optimizer state. Flat, f32;
-// weights are the master weights where the model reads rounded ones.
+// The elements that a rank holds of one tensor: weights, or one kind of optimizer state. Flat;
+// weights are f32, the master weights where the model reads rounded ones.
 struct HeldTensor {
   const TensorSpec* spec = nullptr;
   const KeptState* state = nullptr;  // null: the weights
@@ -20,6 +20,8 @@ struct HeldTensor {
   int wrap = -1;
   BufferId buffer = kNoBuffer;
   size_t begin = 0;  // in the buffer, some of which may be offloaded
+
+  [[nodiscard]] DType dtype() const { return state == nullptr ? DType::kF32 : state->dtype; }
 };
 
 class HeldState {

@@ -12,12 +12,12 @@ namespace {
 // Tells this use of the seed from the others.
 constexpr uint64_t kRounding = 0x726f756e64696e67;  // "rounding"
 
-uint64_t key_of(uint64_t seed, const TensorSpec& tensor, int64_t step) {
-  const uint64_t name = hash64(std::as_bytes(std::span(tensor.name)));
-  return mix64(mix64(mix64(seed ^ kRounding) ^ name) + uint64_t(step));
-}
-
 }  // namespace
+
+uint64_t rounding_key(uint64_t seed, const TensorSpec& tensor) {
+  const uint64_t name = hash64(std::as_bytes(std::span(tensor.name)));
+  return mix64(mix64(seed ^ kRounding) ^ name);
+}
 
 Parameters::Parameters(ShardedMemory& sharded, Ops& ops, Ops& host_ops, const TrainConfig& train)
     : sharded_(sharded),
@@ -28,7 +28,9 @@ Parameters::Parameters(ShardedMemory& sharded, Ops& ops, Ops& host_ops, const Tr
 
 void Parameters::round_with(Ops& ops, const RoundedPart& part, int64_t step) const {
   if (is_stochastic_ && !part.tensor->frozen)
-    ops.round_stochastically(part.to, part.from, {key_of(seed_, *part.tensor, step), part.first});
+    ops.round_stochastically(
+        part.to, part.from,
+        {mix64(rounding_key(seed_, *part.tensor) + uint64_t(step)), part.first});
   else
     ops.convert(part.to, part.from);
 }

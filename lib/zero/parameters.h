@@ -12,6 +12,9 @@
 
 namespace gxp {
 
+// What the random bits of a tensor follow from, with the step: mix64(key + step) for its weights.
+uint64_t rounding_key(uint64_t seed, const TensorSpec& tensor);
+
 // Elements of one tensor that are rounded together.
 struct RoundedPart {
   Tensor to;

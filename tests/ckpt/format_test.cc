@@ -135,6 +135,28 @@ TEST_CASE("gxp's format keeps optimizer state and what is known of the run", "[c
   CHECK(weights.step == 7);
 }
 
+TEST_CASE("moments of 8-bit codes are gxp's alone: other formats take no part of them for numbers",
+          "[ckpt]") {
+  const TemporaryDirectory dir;
+  const std::string format = GENERATE("pt", "dcp", "universal", "safetensors", "gxp");
+  CAPTURE(format);
+  NamedTensors run{.tensors = {counting_tensor("a", {3})}, .step = 7};
+  for (const Role role : {Role::kAdamM, Role::kAdamV, Role::kAdamMScales, Role::kAdamVScales}) {
+    run.tensors.push_back(counting_tensor("a", {1}, 5, role));
+    if (role == Role::kAdamM || role == Role::kAdamV)
+      run.tensors.back().info = {"a", role, StorageDType::kU8, {3}};
+  }
+  const std::string out = dir / "out" + (format == "safetensors" ? ".safetensors" : "");
+  const auto write = [&] { write_checkpoint(run, find_format(format), out, {}); };
+  if (format == "gxp" || format == "safetensors") {
+    write();
+    CHECK(read_checkpoint(out).tensors.size() == (format == "gxp" ? 5 : 1));
+    return;
+  }
+  CHECK_THROWS_WITH(write(), Catch::Contains("no place for moments of 8-bit codes"));
+  CHECK(list(dir.path()).empty());
+}
+
 TEST_CASE("a Hugging Face directory has the configuration that GPT2LMHeadModel reads", "[ckpt]") {
   const TemporaryDirectory dir;
   convert(kCkptFixtures + "hf_gpt2", dir / "out", "huggingface");

@@ -140,11 +140,20 @@ TEST_CASE("a bad line is named with its place, key, rule and value", "[config]")
       {"[offload]\noptimizer = 'memory'\n[train]\nfrozen = ['h.*']",
        "run.toml:4: offload.optimizer: must be none with train.frozen, is memory: its tiles are of "
        "the state of all tensors"},
+      {"[offload]\noptimizer = 'memory'\n[optim]\nstate_dtype = 'int8'",
+       "run.toml:4: offload.optimizer: must be none with optim.state_dtype int8, is memory: the "
+       "scales of its blocks do not fill tiles; bf16 can be offloaded"},
+      {"[optim]\nname = 'lion'\nstate_dtype = 'bf16'",
+       "run.toml:5: optim.state_dtype: is for optim.name = \"adamw\" or \"adam\"; leave it out for "
+       "lion"},
       {"[train]\nrounding = 'stochastic'",
        "run.toml:4: train.rounding: must be nearest with train.precision fp32; stochastic is for "
        "bf16"},
       {"[train]\nmatmul = 'fp8'\nprecision = 'fp16'",
        "run.toml:4: train.matmul: must be precision with train.precision fp16; fp8 is for bf16"},
+      {"[train]\nfp8_weights = 'kept'\nprecision = 'bf16'",
+       "run.toml:4: train.fp8_weights: must be again with train.matmul precision; only fp8 "
+       "products have codes"},
       {"[train]\nfp8_accumulation = 'fast'\nprecision = 'bf16'",
        "run.toml:4: train.fp8_accumulation: must be f32 with train.matmul precision; only fp8 "
        "products have fast sums"},

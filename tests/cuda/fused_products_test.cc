@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/arch/architecture.h"
 #include "lib/device/cuda_device.h"
 #include "tests/cuda/emulation/streams.h"
 #include "tests/cuda/on_device.h"
@@ -281,6 +282,35 @@ TEST_CASE("fast sums are of 8-bit products in the forward pass alone, and only o
                                 .weight = weight.tensor(shape),
                                 .float8 = true});
   CHECK(emulated_fast_products() - fast_since() == 0);
+}
+
+TEST_CASE("kept codes of a weight are multiplied with, whatever has become of the weight") {
+  const TestOps backend = make_cuda_test_ops({});
+  const Shape in = {16, 32}, weight = {32, 48}, out = {16, 48};
+  HalfArray x(random_floats(16 * 32, 1), DType::kBF16),
+      dout(random_floats(16 * 48, 2), DType::kBF16);
+  HalfArray w(random_floats(32 * 48, 3), DType::kBF16), lost(Floats(32 * 48), DType::kBF16);
+  std::vector<uint8_t> memory(kept_code_bytes(32 * 48));
+  const auto products = [&](HalfArray& matrix, bool keeps, bool makes) {
+    const KeptCodes codes =
+        keeps ? KeptCodes{{memory_of(memory), DType::kU8, Shape{memory.size()}}, makes}
+              : KeptCodes{};
+    HalfArray y(Floats(16 * 48), DType::kBF16), dx(Floats(16 * 32), DType::kBF16);
+    backend.ops->matmul(y.tensor(out), x.tensor(in), matrix.tensor(weight),
+                        {.float8 = operands_of_forward(true), .b_codes = codes});
+    KeptCodes made = codes;
+    made.makes = false;
+    backend.ops->linear_backward({.dx = dx.tensor(in),
+                                  .dout = dout.tensor(out),
+                                  .in = x.tensor(in),
+                                  .weight = matrix.tensor(weight),
+                                  .float8 = true,
+                                  .codes = made});
+    return std::pair(y.floats(), dx.floats());
+  };
+  const auto expected = products(w, false, false);
+  CHECK(products(w, true, true) == expected);
+  CHECK(products(lost, true, false) == expected);
 }
 
 }  // namespace

@@ -75,15 +75,23 @@ class OpsOnDevice final : public ForwardedOps<OpsOnDevice> {
   }
 
   void apply_all(std::span<const ElementwiseCall> calls) override {
+    carry_out_all(&Ops::apply_all, calls);
+  }
+  void adamw_packed(std::span<const PackedAdamW> calls) override {
+    carry_out_all(&Ops::adamw_packed, calls);
+  }
+
+ private:
+  template <class One>
+  void carry_out_all(void (Ops::*operation)(std::span<const One>), std::span<const One> calls) {
     Call all(device_);
-    std::vector<ElementwiseCall> on_device;
-    for (const ElementwiseCall& call : calls) on_device.push_back(all.on_device(call));
-    ops_->apply_all(on_device);
+    std::vector<One> on_device;
+    for (const One& call : calls) on_device.push_back(all.on_device(call));
+    (ops_.get()->*operation)(on_device);
     wait();
     all.bring_back();
   }
 
- private:
   void wait() { stream_.synchronize(Deadline::after(std::chrono::seconds(300))); }
 
   std::unique_ptr<Ops> ops_;

@@ -45,6 +45,15 @@ class QueuedCpuOps final : public ForwardedOps<QueuedCpuOps> {
     }
   }
 
+  void adamw_packed(std::span<const PackedAdamW> calls) override {
+    for (const PackedAdamW& call : calls)
+      check_cuda(emulation::enqueue(native_stream(stream_),
+                                    [this, here = there(call)] {
+                                      ops_->adamw_packed({&here, 1});
+                                    }),
+                 "queue an update");
+  }
+
  private:
   Stream& stream_;
   ThreadPool pool_{1};

@@ -19,12 +19,13 @@ void for_tensors(GroupedHeads<AnyTensor>& in, const Visit& visit) {
 }
 template <class Visit>
 void for_tensors(LinearGelu& layer, const Visit& visit) {
-  for (Tensor* tensor : {&layer.activated, &layer.x}) visit(*tensor);
+  for (Tensor* tensor : {&layer.activated, &layer.x, &layer.codes.memory}) visit(*tensor);
   for (ConstTensor* tensor : {&layer.in, &layer.weight, &layer.bias}) visit(*tensor);
 }
 template <class Visit>
 void for_tensors(LinearBackward& layer, const Visit& visit) {
-  for (Tensor* tensor : {&layer.dx, &layer.dweight, &layer.dbias, &layer.in, &layer.activated})
+  for (Tensor* tensor :
+       {&layer.dx, &layer.dweight, &layer.dbias, &layer.in, &layer.activated, &layer.codes.memory})
     visit(*tensor);
   for (ConstTensor* tensor : {&layer.dout, &layer.weight}) visit(*tensor);
 }
@@ -35,11 +36,19 @@ void for_tensors(StreamOutputs& outputs, const Visit& visit) {
 template <class Visit>
 void for_tensors(MatmulOptions& options, const Visit& visit) {
   for (ConstTensor* tensor : {&options.bias, &options.residual}) visit(*tensor);
+  visit(options.b_codes.memory);
 }
 template <class Visit>
 void for_tensors(ElementwiseCall& call, const Visit& visit) {
   for (Tensor& tensor : call.written) visit(tensor);
   for (ConstTensor& tensor : call.read) visit(tensor);
+}
+template <class Visit>
+void for_tensors(PackedAdamW& call, const Visit& visit) {
+  for (Tensor* tensor :
+       {&call.weights, &call.first, &call.second, &call.first_scales, &call.second_scales})
+    visit(*tensor);
+  visit(call.gradients);
 }
 
 }  // namespace gxp

@@ -29,7 +29,10 @@ constexpr double kFloat8DeviceTolerance = 4e-3;  // an H100: 2.3e-3 after four s
 constexpr int kSteps = 4;
 
 const Settings kHalves = {"train.precision=bf16"};
+const Settings kHalfMoments = {"optim.state_dtype=bf16"};
+const Settings kCodes = {"optim.state_dtype=int8"};
 const Settings kFloat8 = {"train.precision=bf16", "train.matmul=fp8"};
+const Settings kKept = {"train.fp8_weights=kept", "train.device=cuda"};
 // Changes llama-tiny, whose keys are 24 channels wide.
 const Settings kFloat8Widths = {"model.init=normal", "model.head_size=16"};
 const Settings kFloat8Llama = kFloat8 + kFloat8Widths;
@@ -96,9 +99,12 @@ TEST_CASE("every strategy has the bits of DDP on a GPU") {
   const auto [folder, types, strategies] =
       GENERATE(table<std::string, Settings, Names>({{"gpt2-accum", {}, {"zero1", "zero2", "zero3"}},
                                                     {"llama-tiny", {}, {"zero3"}},
+                                                    {"gpt2-accum", kCodes, {"zero1", "zero3"}},
+                                                    {"llama-tiny", kHalfMoments, {"zero2"}},
                                                     {"gpt2-accum", kHalves, {"zero1", "zero3"}},
                                                     {"llama-tiny", kHalves, {"zero2"}},
                                                     {"gpt2-accum", kFloat8, {"zero2"}},
+                                                    {"gpt2-accum", kFloat8 + kKept, {"zero3"}},
                                                     {"llama-tiny", kFloat8Llama, {"zero3"}}}));
   const int world_size = 2;
   const Trained ddp =
@@ -128,6 +134,18 @@ TEST_CASE("what is made again has the bits of what was kept on a GPU") {
   check_same(train_on_gpu(folder, 1, deeper + sets)[0], expected);
 }
 
+TEST_CASE("kept codes of weights have the bits of codes made again on a GPU") {
+  const auto [folder, types] = GENERATE(
+      table<std::string, Settings>({{"gpt2-accum", kFloat8},
+                                    {"gpt2-accum", kFloat8 + Settings{"train.recompute=full"}},
+                                    {"gpt2-accum", kFloat8 + Settings{"train.frozen=[\"h.*\"]"}},
+                                    {"llama-tiny", kFloat8Llama}}));
+  CAPTURE(folder, types);
+  const Settings sets =
+      types + Settings{"train.micro_batch=1", "train.grad_accum=2", "train.device=cuda"};
+  check_same(train_on_gpu(folder, 1, sets + kKept)[0], train_on_gpu(folder, 1, sets)[0]);
+}
+
 TEST_CASE("hybrid strategies have the bits of DDP on a GPU") {
   const Trained ddp = train_on_gpu("gpt2-accum", 4, {"parallel.strategy=ddp"})[0];
   for (const char* strategy : {"hybrid_shard", "hybrid_shard_zero2", "zero3_hpz"}) {
@@ -144,6 +162,8 @@ TEST_CASE("what a GPU's memory holds is what its plan says, but tables of some k
       {{"gpt2-tiny", "ddp", {}},
        {"llama-tiny", "zero3", {}},
        {"gpt2-tiny", "zero3", kHalves},
+       {"gpt2-tiny", "zero3", kHalves + kCodes},
+       {"llama-tiny", "ddp", kHalfMoments},
        {"llama-tiny", "ddp", kHalves},
        {"gpt2-tiny", "ddp", kHalves + large},
        {"llama-tiny", "zero3", kHalves + large + Settings{"model.mlp_hidden=512"}},
@@ -151,6 +171,8 @@ TEST_CASE("what a GPU's memory holds is what its plan says, but tables of some k
        {"gpt2-tiny", "ddp", kHalves + large + Settings{"train.recompute=full", "train.keep=all"}},
        {"llama-tiny", "ddp", kHalves + large + Settings{"train.keep=norms"}},
        {"gpt2-tiny", "zero3", kFloat8 + large},
+       {"gpt2-tiny", "zero3", kFloat8 + large + kKept},
+       {"llama-tiny", "ddp", kFloat8Llama + kKept + large + Settings{"model.mlp_hidden=512"}},
        {"llama-tiny", "ddp", kFloat8Llama + large + Settings{"model.mlp_hidden=512"}},
        {"gpt2-tiny", "ddp", kFloat8 + large + Settings{"train.frozen=[\"h.*.weight\"]"}}}));
   CAPTURE(folder, strategy, types);

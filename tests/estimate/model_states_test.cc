@@ -70,9 +70,12 @@ TEST_CASE("each precision and optimizer has its bytes per parameter", "[estimate
                                                           {"bf16", "momentum", 12},
                                                           {"bf16", "lion", 12},
                                                           {"bf16", "adafactor", 8},
-                                                          {"bf16", "muon", 12}}));
+                                                          {"bf16", "muon", 12},
+                                                          {"bf16", "adamw-bf16", 12},
+                                                          {"fp32", "adamw-int8", 10}}));
   CAPTURE(precision, optimizer);
-  CHECK(total(train(1000, precision, optimizer), {0, 1}) == 1000 * bytes);
+  const uint64_t scales = std::string(optimizer) == "adamw-int8" ? 8 * 4 : 0;
+  CHECK(total(train(1000, precision, optimizer), {0, 1}) == 1000 * bytes + scales);
 }
 
 TEST_CASE("a shard is rounded up to whole elements, and never all of them to bytes", "[estimate]") {
@@ -93,7 +96,8 @@ TEST_CASE("a hybrid has the bytes of its shard group, whatever the replicas", "[
 TEST_CASE("the lines of an explanation add up to the total", "[estimate]") {
   const auto& precision = GENERATE(from_range(precisions().begin(), precisions().end()));
   const int stage = GENERATE(0, 1, 2, 3);
-  const Training training{1001, precision, find_optimizer_state("adamw")};
+  const std::string optimizer = GENERATE("adamw", "adamw-int8");
+  const Training training{1001, precision, find_optimizer_state(optimizer)};
   uint64_t sum = 0;
   for (const Term& term : explain_model_states(training, {stage, 7})) sum += term.bytes;
   CHECK(sum == total(training, {stage, 7}));

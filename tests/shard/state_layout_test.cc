@@ -14,10 +14,11 @@ const Architecture& sample() {
   return kSample;
 }
 
-OptimizerSpec spec_of(const std::string& name) {
+OptimizerSpec spec_of(const std::string& name, const char* state_dtype = "fp32") {
   OptimConfig config;
   config.name = name;
   config.momentum = 0.9;
+  config.state_dtype = state_dtype;
   return make_optimizer_spec(config);
 }
 
@@ -40,6 +41,25 @@ TEST_CASE("states of parts lie one behind the other, in their buffer", "[shard]"
       CHECK(end <= count);
     }
   }
+}
+
+TEST_CASE("no shard's border cuts a block of codes, and each block has a scale", "[shard]") {
+  const int shards = GENERATE(1, 2, 4);
+  const OptimizerSpec spec = spec_of("adamw", "int8");
+  const ParameterLayout layout = make_layout(sample(), 4, {}, block_of(spec));
+  for (int shard = 0; shard < shards; ++shard) {
+    const auto parts = make_parts(layout, shards, shard);
+    const auto codes = place_state(sample(), layout, spec.kept[0], parts, shards);
+    const auto scales = place_state(sample(), layout, spec.kept[2], parts, shards);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      CHECK(parts[i].elements.begin % 256 == 0);
+      CHECK(codes[i].begin == 256 * scales[i].begin);
+      CHECK(codes[i].count == parts[i].elements.count);
+      CHECK(scales[i].count == (codes[i].count + 255) / 256);
+    }
+  }
+  CHECK(state_count(sample(), layout, spec.kept[0], shards) ==
+        256 * state_count(sample(), layout, spec.kept[2], shards));
 }
 
 TEST_CASE("Muon keeps a second moment of what is no matrix of a block", "[shard]") {

@@ -49,9 +49,9 @@ std::map<std::string, std::string> data_files_in(const std::string& dir) {
 }  // namespace
 
 TEST_CASE("a full checkpoint is one file with the same bytes, whoever writes it", "[train]") {
-  const std::string optimizer = GENERATE("adamw", "adafactor");
+  const std::string optimizer = GENERATE("name=adamw", "name=adafactor", "state_dtype=int8");
   const TemporaryDirectory directory;
-  const Settings sets = {"optim.name=" + optimizer, "train.frozen=[\"wpe.weight\"]"};
+  const Settings sets = {"optim." + optimizer, "train.frozen=[\"wpe.weight\"]"};
   const RunConfig first = config_of(directory / "first", 1, sets);
   run_ranks(1, [&](Communicator& c) { return train_part(first, c, 2).steps; });
   const auto expected = data_files_in(directory / "first");

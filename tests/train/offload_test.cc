@@ -47,8 +47,9 @@ TEST_CASE("a part of the state that is offloaded gives the same bits", "[train]"
 
 TEST_CASE("every elementwise optimizer can be offloaded", "[train]") {
   const TemporaryDirectory directory;
-  const std::string name = GENERATE("adam", "sgd", "lion");
+  const std::string name = GENERATE("adamw", "adam", "sgd", "lion");
   Settings plain = {"optim.name=" + name, "parallel.strategy=zero1"};
+  if (name == "adamw") plain.push_back("optim.state_dtype=bf16");
   if (name == "sgd") plain.push_back("optim.momentum=0.9");
   check_same(train_few(2, plain + offloaded_to("memory", directory))[0], train_few(2, plain)[0]);
 }

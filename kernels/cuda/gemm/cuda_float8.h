@@ -18,5 +18,8 @@ struct Float8Matrix {
 // kProductCopyAlignment; `at` moves past them.
 Float8Matrix make_float8(CudaQueue& queue, std::byte*& at, const ConstTensor& x, Float8 type,
                          Float8Ways ways);
+// The same of a weight, both ways, in kept memory; no kernel if they are there. Else `at` is used.
+Float8Matrix weight_codes(CudaQueue& queue, std::byte*& at, const ConstTensor& weight,
+                          Float8Ways ways, const KeptCodes& kept);
 
 }  // namespace gxp

@@ -114,7 +114,7 @@ void CudaGemm::multiply(const Product& product, const ProductPlaces& places, DTy
 // x by one product, its GELU by a kernel if it is wanted.
 void CudaGemm::gelu_apart(const LinearGelu& layer) {
   matmul(layer.x, layer.in, layer.weight,
-         {.bias = layer.bias, .float8 = operands_of_forward(layer.float8)});
+         {.bias = layer.bias, .float8 = operands_of_forward(layer.float8), .b_codes = layer.codes});
   if (is_there(layer.activated)) gelu_forward(layer.activated, layer.x);
 }
 
@@ -285,7 +285,10 @@ void CudaGemm::multiply_float8(const Tensor& out, const ConstTensor& a, const Co
   const Float8Ways b_ways{.as_stored = options.transpose_b, .transposed = !options.transpose_b};
   std::byte* at = queue_.scratch(scratch_of_matmul(out, a, b, options)) + kFirstCopy;
   const Float8Matrix left = make_float8(queue_, at, a, options.float8.a, a_ways);
-  const Float8Matrix right = make_float8(queue_, at, b, options.float8.b, b_ways);
+  GXP_ASSERT(options.b_codes.memory.memory.data == nullptr || options.float8.b == Float8::kE4M3);
+  const Float8Matrix right = options.float8.b == Float8::kE4M3
+                                 ? weight_codes(queue_, at, b, b_ways, options.b_codes)
+                                 : make_float8(queue_, at, b, options.float8.b, b_ways);
   const size_t k = options.transpose_a ? a.shape.rows() : a.shape.columns();
   GXP_ASSERT(a.count() == out.shape.rows() * k && b.count() == k * out.shape.columns());
   const bool is_padded = options.transpose_a && !options.transpose_b;  // both are turned
@@ -338,7 +341,7 @@ void CudaGemm::differentiate_float8(const LinearBackward& layer) {
   std::byte* at = queue_.scratch(scratch_of(layer)) + kFirstCopy;
   const Float8Matrix dout = make_float8(queue_, at, layer.dout, Float8::kE5M2, dout_ways);
   std::byte* place = at;
-  const Float8Matrix weight = make_float8(queue_, place, layer.weight, Float8::kE4M3, weight_ways);
+  const Float8Matrix weight = weight_codes(queue_, place, layer.weight, weight_ways, layer.codes);
   multiply_codes(layer.dx, dout, weight, layer.dout.shape.columns(),
                  {.transpose_b = !turned, .accumulate = layer.add_dx});
   if (layer.of_gelu)

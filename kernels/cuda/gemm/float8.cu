@@ -155,10 +155,16 @@ cudaError_t launch_float8(cudaStream_t stream, size_t rows, size_t columns,
   });
 }
 
-}  // namespace
+// Where they lie, from `at` on, which moves past them.
+struct Float8Places {
+  Float8Codes codes;
+  Float8Scale* scale;
+  [[nodiscard]] Float8Matrix matrix() const {
+    return {codes.as_stored, codes.transposed, &scale->factor, codes.type};
+  }
+};
 
-Float8Matrix make_float8(CudaQueue& queue, std::byte*& at, const ConstTensor& x, Float8 type,
-                         Float8Ways ways) {
+Float8Places place_float8(std::byte*& at, const ConstTensor& x, Float8 type, Float8Ways ways) {
   const auto take = [&](size_t bytes) {
     return std::exchange(at, at + round_up(bytes, kProductCopyAlignment));
   };
@@ -168,11 +174,30 @@ Float8Matrix make_float8(CudaQueue& queue, std::byte*& at, const ConstTensor& x,
   if (ways.transposed)
     codes.transposed =
         reinterpret_cast<uint8_t*>(take(float8_rows(x.shape.rows()) * x.shape.columns()));
+  return {codes, scale};
+}
+
+}  // namespace
+
+Float8Matrix make_float8(CudaQueue& queue, std::byte*& at, const ConstTensor& x, Float8 type,
+                         Float8Ways ways) {
+  const auto [codes, scale] = place_float8(at, x, type, ways);
   check_cuda(launch_largest(queue.stream(), x.count(), scale, array_of(x)), "launch largest");
   check_cuda(
       launch_float8(queue.stream(), x.shape.rows(), x.shape.columns(), codes, scale, array_of(x)),
       "launch float8");
-  return {codes.as_stored, codes.transposed, &scale->factor, type};
+  return Float8Places{codes, scale}.matrix();
+}
+
+Float8Matrix weight_codes(CudaQueue& queue, std::byte*& at, const ConstTensor& weight,
+                          Float8Ways ways, const KeptCodes& kept) {
+  if (kept.memory.memory.data == nullptr)
+    return make_float8(queue, at, weight, Float8::kE4M3, ways);
+  constexpr Float8Ways kBoth{.as_stored = true, .transposed = true};
+  GXP_ASSERT(kept.memory.memory.bytes >= float8_bytes(weight, kBoth));
+  std::byte* place = kept.memory.memory.data;
+  if (kept.makes) return make_float8(queue, place, weight, Float8::kE4M3, kBoth);
+  return place_float8(place, weight, Float8::kE4M3, kBoth).matrix();
 }
 
 }  // namespace gxp

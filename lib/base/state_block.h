@@ -1,0 +1,11 @@
+// Optimizer state of 8 bits: elements of a tensor that share a scale. As bitsandbytes has it, since
+// Dettmers et al., arXiv:2110.02861, whose blocks are of 2048.
+#pragma once
+
+#include <cstddef>
+
+namespace gxp {
+
+inline constexpr size_t kStateBlock = 256;
+
+}  // namespace gxp
