@@ -170,8 +170,8 @@ void add_size_option(CLI::App& app, const char* names, size_t& bytes,
   const auto parse = [names, &bytes](const std::string& text) {
     const std::optional<uint64_t> parsed = parse_bytes(text);
     if (!parsed)
-      throw CLI::ValidationError(names,
-                                 fmt::format("must be a size such as 8, 64K or 1G, is '{}'", text));
+      throw CLI::ValidationError(
+          names, fmt::format("must be a size such as 8, 64K or 1.5G, is '{}'", text));
     bytes = *parsed;
   };
   app.add_option_function<std::string>(names, parse, description)
