@@ -26,6 +26,8 @@ void add_facts(const MemcalcOptions& options, const MemcalcView& view, Report& r
   if (!options.model.empty()) add("model", options.model);
   add("parameters", int64_t(parameters_of(options)));
   if (options.file && !options.file->family.empty()) add("family", options.file->family);
+  if (options.file && !options.file->architecture.empty())
+    add("architecture", options.file->architecture);
   if (options.file && !options.file->dtype.empty()) add("dtype", options.file->dtype);
   if (options.file && options.file->stored_bytes)
     report.facts.push_back(
