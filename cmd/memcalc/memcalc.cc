@@ -42,6 +42,7 @@ void add_facts(const MemcalcOptions& options, const MemcalcView& view, Report& r
   if (view.limit_bytes) {
     const Column column{"limit_bytes", "limit " + view.unit.name, view.unit.style};
     report.facts.push_back({column, int64_t(*view.limit_bytes)});
+    add_limit_rule(report, options.limit);
   }
 }
 
@@ -67,6 +68,7 @@ void list_models(const MemcalcOptions& options, Report& report) {
                           find_optimizer_state(options.optimizer)};
   const std::vector<int> gpus = gpus_of(options);
   for (const int count : gpus) check(TrainCase{.plan = {.sequence = 0, .gpus = count}});
+  add_limit_rule(report, options.limit);
   add_fitting_models(report, training, gpus, view_of(options));
 }
 

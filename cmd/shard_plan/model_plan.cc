@@ -107,6 +107,7 @@ int plan_model(const std::string& model, const ModelPlanOptions& options, Format
   report.facts = {{{"model"}, model},
                   {{"gpu"}, std::string(subject.hardware.gpu->name)},
                   {{"software"}, std::string(question.software->name)}};
+  add_limit_rule(report, options.limit);
   if (options.search) {
     add_search(report, question, batch_of(options, question.plan), limit);
   } else {
