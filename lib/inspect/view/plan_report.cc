@@ -95,7 +95,8 @@ Report plan_report(const Topology& topology, const ClusterPlan& plan) {
   if (!plan.rings.empty()) {
     add({"ring_gb_per_s", "ring all-reduce, GB/s"}, plan.ring_gb_per_s);
     add({"bound_gb_per_s", "no rings carry more than"}, bound_of(plan));
-    add({"limit", "limited by"}, limit_of(topology, plan));
+    const std::string limit = limit_of(topology, plan);
+    add({"limit", "limited by"}, limit.empty() ? Cell() : Cell(limit));
     add({"tree_gb_per_s", "tree all-reduce, GB/s"}, plan.tree_gb_per_s);
     add_channels(report, plan);
   }
