@@ -112,6 +112,18 @@ PartId HostTree::find_bus(std::string_view bus_id) const {
 }
 
 bool is_on_pcie(const HostTree& host, PartId device) {
+std::string_view host_hash_of(const HostTree& host, PartId part) {
+  const PartId node = host.find_above(part, PartKind::kNumaNode);
+  return node == kNoPart ? std::string_view() : info_of<NumaNodeInfo>(host[node]).host_hash;
+}
+
+size_t count_hosts(const HostTree& host) {
+  std::set<std::string_view> hashes;
+  for (const PartId node : host.all_of(PartKind::kNumaNode))
+    hashes.insert(host_hash_of(host, node));
+  return hashes.size();
+}
+
   if (!host[device].bus_id.empty()) return true;
   const PartId above = host[device].above;
   return above != kNoPart &&

@@ -242,6 +242,11 @@ bool leads_to_nvswitch(const HostTree& host, const CrossLink& link);
 // Sorts them by the driver's numbers if all have one; else their order stays.
 void sort_by_number(const HostTree& host, std::vector<PartId>& gpus);
 
+// NCCL's hash of the host that the part is in: a file of hosts that NVLink joins has several. "":
+// the source has none.
+std::string_view host_hash_of(const HostTree& host, PartId part);
+size_t count_hosts(const HostTree& host);  // by these hashes
+
 // The name that the source gives a part, or its port; "": none.
 std::string given_name(const Part& part);
 // The names that users know, by part: "GPU0" by the driver's number where all GPUs have one, else
