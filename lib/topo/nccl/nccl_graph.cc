@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "lib/topo/model/gpu_models.h"
 #include "lib/topo/nccl/nccl_rules.h"
 
 namespace gxp {
@@ -141,7 +142,7 @@ class GraphBuilder {
     const auto& gpu = info_of<GpuInfo>(host_[link.from]);
     switch (link.kind) {
       case CrossLinkKind::kNvLink: {
-        const int capability = gpu.compute_capability.value_or(0);
+        const int capability = compute_capability_of(host_[link.from]).value_or(0);
         result.type = PathType::kNvl;
         result.kind = LinkKind::kNvLink;
         // NCCL asks the driver for the capability; of a made-up GPU there is only what its source

@@ -10,6 +10,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/find_row.h"
+#include "lib/topo/model/gpu_models.h"
 #include "lib/topo/nccl/nccl_rules.h"
 
 namespace gxp {
@@ -296,7 +297,7 @@ RouteVerdict NcclRoutes::peer_to_peer(PartId gpu, PartId other, NvmlP2p nvml) co
 
 RouteVerdict NcclRoutes::may_read(PartId gpu) const {
   if (settings_.gdr_read == false) return {RouteAnswer::kNo, "NCCL_NET_GDR_READ=0 forbids reads"};
-  const auto capability = info_of<GpuInfo>(paths_->host()[gpu]).compute_capability;
+  const auto capability = compute_capability_of(paths_->host()[gpu]);
   if (is_amd_ || settings_.gdr_read == true || (capability && *capability >= 80))
     return {RouteAnswer::kYes, ""};
   if (!capability)
@@ -374,12 +375,14 @@ RouteVerdict NcclRoutes::by_files(PartId gpu, PartId port) const {
 }
 
 RouteVerdict NcclRoutes::needs_flush(PartId gpu, PartId port) const {
-  const auto capability = info_of<GpuInfo>(paths_->host()[gpu]).compute_capability;
+  const auto capability = compute_capability_of(paths_->host()[gpu]);
   if (!capability || is_amd_) return {RouteAnswer::kUnknown, "the GPU's generation is not known"};
   if (*capability < 90)
     return {RouteAnswer::kYes,
             fmt::format("before Hopper (sm_90; this is sm_{}) NCCL flushes what a "
                         "NIC wrote before the GPU reads it",
+  if (!of_gpu && is_consumer_gpu(paths_->host()[gpu]))
+    return {RouteAnswer::kNo, std::string(kNoGpuDirectOnConsumerGpus)};
                         *capability)};
   const PartId cpu = local_cpu(gpu);
   const bool by_c2c = cpu != kNoPart && paths_->distance(gpu, cpu).type == PathType::kC2c;
@@ -389,3 +392,5 @@ RouteVerdict NcclRoutes::needs_flush(PartId gpu, PartId port) const {
 }
 
 }  // namespace gxp
+  } else if (is_consumer_gpu(paths_->host()[gpu])) {
+    facts.too_far = kNoGpuDirectOnConsumerGpus;
