@@ -98,6 +98,13 @@ Report plan_report(const Topology& topology, const ClusterPlan& plan) {
     const std::string limit = limit_of(topology, plan);
     add({"limit", "limited by"}, limit.empty() ? Cell() : Cell(limit));
     add({"tree_gb_per_s", "tree all-reduce, GB/s"}, plan.tree_gb_per_s);
+    const auto told = [](const HostTree& tree) { return tree.speeds_known; };
+    const auto untold = std::ranges::find_if_not(topology.trees, told);
+    if (untold != topology.trees.end())
+      add({"assumed"},
+          fmt::format("{} tells no speeds: all PCIe links are taken as 12 GB/s, NVLinks "
+                      "as 20 GB/s each, and ports as no limit",
+                      untold->source));
     add_channels(report, plan);
   }
   if (topology.hosts.size() == 1) return report;

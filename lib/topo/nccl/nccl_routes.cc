@@ -48,6 +48,30 @@ PathType level_in(std::string_view name, std::string_view value) {
   return *level;
 }
 
+struct PeerState {
+  std::string_view name;  // nvidia-smi's
+  NvmlP2p state;
+  std::string_view meaning;
+};
+
+constexpr std::array kPeerStates = {
+    PeerState{"OK", NvmlP2p::kOk, "it is possible"},
+    PeerState{"CNS", NvmlP2p::kDisabled, "the chipset does not support it"},
+    PeerState{"GNS", NvmlP2p::kDisabled, "a GPU does not support it"},
+    PeerState{"TNS", NvmlP2p::kDisabled, "the topology does not support it"},
+    PeerState{"NS", NvmlP2p::kDisabled, "it is not supported"},
+    PeerState{"DR", NvmlP2p::kDisabled, "a registry key of the driver disables it"},
+    PeerState{"U", NvmlP2p::kUnknown, "it is not known"},
+};
+
+// nullptr: the source does not tell.
+const PeerState* peer_state(const HostTree& host, PartId gpu, PartId other) {
+  const auto told = host.peer_states.find({gpu, other});
+  if (told == host.peer_states.end()) return nullptr;
+  const auto* const row = std::ranges::find(kPeerStates, told->second, &PeerState::name);
+  return row == kPeerStates.end() ? nullptr : row;
+}
+
 using Level = std::optional<PathType> NcclSettings::*;
 
 struct Variable {
@@ -179,7 +203,9 @@ void NcclRoutes::divert_without_peer_to_peer() {
   for (const PartId to : paths_->gpus()) {
     const PartId cpu = local_cpu(to);
     for (const PartId from : paths_->gpus()) {
-      if (cpu == kNoPart || find(from, to).type <= p2p_level()) continue;
+      const PeerState* const told = peer_state(paths_->host(), from, to);
+      const bool is_disabled = told != nullptr && told->state == NvmlP2p::kDisabled;
+      if (cpu == kNoPart || (find(from, to).type <= p2p_level() && !is_disabled)) continue;
       routes_[slot(from, to)] = through(from, cpu, to);
     }
   }
@@ -279,6 +305,22 @@ std::string NcclRoutes::p2p_level_source() const {
   return "NCCL's limit for peer-to-peer";
 }
 
+RouteVerdict NcclRoutes::peer_to_peer(PartId gpu, PartId other) const {
+  const PeerState* const told = peer_state(paths_->host(), gpu, other);
+  if (told == nullptr && paths_->host().places_known)
+    return peer_to_peer(gpu, other, NvmlP2p::kUnknown);
+  if (told == nullptr) return {RouteAnswer::kUnknown, "the source does not tell"};
+  const std::string rule = fmt::format("NVML reports {}: {}", told->name, told->meaning);
+  if (told->state == NvmlP2p::kDisabled) return {RouteAnswer::kNo, rule};
+  if (paths_->host().places_known) {
+    RouteVerdict verdict = peer_to_peer(gpu, other, told->state);
+    verdict.rule += "; " + rule;
+    return verdict;
+  }
+  return {RouteAnswer::kUnknown,
+          rule + "; NCCL also goes by how the two are joined, which the source does not tell"};
+}
+
 RouteVerdict NcclRoutes::peer_to_peer(PartId gpu, PartId other, NvmlP2p nvml) const {
   const PathType type = paths_->distance(gpu, other).type;
   if (type == PathType::kDis || paths_->numa_nodes().empty())
@@ -339,6 +381,8 @@ RouteVerdict NcclRoutes::gpu_direct(PartId gpu, PartId port, Direction direction
                                   " does not offer it (gdr=0): neither nvidia_peermem nor "
                                   "DMA-BUF was found, or it is no RDMA device"};
   if (of_gpu == false) return {RouteAnswer::kNo, name(gpu) + " does not offer it (gdr=0)"};
+  if (!of_gpu && is_consumer_gpu(paths_->host()[gpu]))
+    return {RouteAnswer::kNo, std::string(kNoGpuDirectOnConsumerGpus)};
   const bool by_host = !(of_port && of_gpu) && paths_->host().gpu_direct && !is_amd_;
   if (const RouteVerdict files = by_host ? by_files(gpu, port) : RouteVerdict{};
       files.answer == RouteAnswer::kNo)
@@ -360,6 +404,8 @@ GpuDirectFacts NcclRoutes::gpu_direct_facts(PartId gpu, PartId port) const {
   GpuDirectFacts facts = paths_->host().gpu_direct.value_or(GpuDirectFacts{});
   if (!info_of<PortInfo>(paths_->host()[port]).has_guid()) {
     facts.too_far = name(port) + " is no RDMA device";
+  } else if (is_consumer_gpu(paths_->host()[gpu])) {
+    facts.too_far = kNoGpuDirectOnConsumerGpus;
   } else if (judge_gpu_direct(facts).way != GpuDirectWay::kNone) {
     const RouteVerdict level = within_gdr_level(gpu, port);
     if (level.answer == RouteAnswer::kNo) facts.too_far = level.rule;
@@ -381,8 +427,6 @@ RouteVerdict NcclRoutes::needs_flush(PartId gpu, PartId port) const {
     return {RouteAnswer::kYes,
             fmt::format("before Hopper (sm_90; this is sm_{}) NCCL flushes what a "
                         "NIC wrote before the GPU reads it",
-  if (!of_gpu && is_consumer_gpu(paths_->host()[gpu]))
-    return {RouteAnswer::kNo, std::string(kNoGpuDirectOnConsumerGpus)};
                         *capability)};
   const PartId cpu = local_cpu(gpu);
   const bool by_c2c = cpu != kNoPart && paths_->distance(gpu, cpu).type == PathType::kC2c;
@@ -392,5 +436,3 @@ RouteVerdict NcclRoutes::needs_flush(PartId gpu, PartId port) const {
 }
 
 }  // namespace gxp
-  } else if (is_consumer_gpu(paths_->host()[gpu])) {
-    facts.too_far = kNoGpuDirectOnConsumerGpus;

@@ -17,9 +17,12 @@ namespace {
 
 constexpr std::array<std::string_view, 8> kNearness = {"PIX", "PXB", "PHB", "NODE",
                                                        "SYS", "SOC", "PSB", "X"};
-constexpr std::array<std::string_view, 6> kPeerStates = {"OK", "CNS", "GNS", "TNS", "NS", "U"};
+constexpr std::array<std::string_view, 7> kPeerStates = {"OK", "CNS", "GNS", "TNS",
+                                                         "NS", "DR",  "U"};
 
 constexpr size_t kMostNamedPairs = 4;  // of those that differ there and back
+constexpr size_t kMostMatrices = 64;   // of a file; the rest is not looked at
+constexpr size_t kMostLinesToRow = 64;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 // '>' begins the lines of a quoted message, '#' those of a comment; '|' parts a table's cells.
@@ -29,15 +32,16 @@ bool is_blank(char c) {
 
 struct Word {
   std::string_view text;
-  int column = 0;  // from 1
+  int column = 0;   // from 1
+  size_t line = 0;  // index
 };
 
-std::vector<Word> words_in_line(std::string_view line) {
+std::vector<Word> words_in_line(std::string_view line, size_t number = 0) {
   std::vector<Word> words;
   for (size_t at = 0; at < line.size();) {
     size_t end = at;
     while (end < line.size() && !is_blank(line[end])) ++end;
-    if (end > at) words.push_back({line.substr(at, end - at), int(at) + 1});
+    if (end > at) words.push_back({line.substr(at, end - at), int(at) + 1, number});
     at = std::max(end, at + 1);
   }
   return words;
@@ -87,59 +91,172 @@ bool is_device(std::string_view word) {
          word.find_first_of(":.,=") == std::string_view::npos;
 }
 
-// "GPU0 GPU1 ... CPU Affinity ...": a line of columns, which no row of cells is.
-bool is_heading(const std::vector<Word>& words) {
-  if (words.empty() || !is_numbered(words[0].text, "GPU")) return false;
-  for (const Word& word : words) {
-    if (word.text == "CPU") return true;
-    if (!is_device(word.text)) return false;
+// Blanks that other programs put in the place of spaces, and a table's line.
+std::string with_plain_blanks(std::string text) {
+  for (const std::string_view blank :
+       {"\u00a0", "\u2007", "\u202f", "\u3000", "\u200b", "\ufeff", "\u2502"}) {
+    for (size_t at = text.find(blank); at != std::string::npos; at = text.find(blank, at))
+      text.replace(at, blank.size(), " ");
+  }
+  return text;
+}
+
+// Whether it begins so; '0' is any digit.
+bool begins_like(std::string_view text, std::string_view pattern) {
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    if (i == text.size() || (pattern[i] == '0' ? !is_digit(text[i]) : text[i] != pattern[i]))
+      return false;
   }
   return true;
 }
 
-// One matrix: its row of columns and what follows, up to the next such row.
+// "2024-05-01T12:00:00.123Z", "2024-05-01", "[12:00:00,123]": in front of a log's line.
+bool is_time(std::string_view word) {
+  word.remove_prefix(std::min(word.find_first_not_of("[("), word.size()));
+  return (begins_like(word, "0000-00-00") || begins_like(word, "00:00:00")) &&
+         word.find_first_not_of("0123456789-:.,TZ+])") == std::string_view::npos;
+}
+
+// A line of columns, "GPU0 GPU1 ... CPU Affinity ...", which no row of cells is.
+struct Heading {
+  size_t line = 0;
+  size_t begin = 0;       // of the first column in the line
+  std::string label{};    // what the line has in front of it, without blanks and times
+  bool is_whole = false;  // it goes on to "CPU Affinity"
+};
+
+// Where "GPU3" begins that ends the word, perhaps behind a label: "[1,0]<stdout>:GPU3".
+std::optional<size_t> gpu_at_end(std::string_view word) {
+  constexpr std::string_view kEndsLabel = ":])}$%,;";
+  const size_t at = word.rfind("GPU");
+  if (at == std::string_view::npos || !is_numbered(word.substr(at), "GPU")) return std::nullopt;
+  if (at > 0 && kEndsLabel.find(word[at - 1]) == std::string_view::npos) return std::nullopt;
+  return at;
+}
+
+std::string without_blanks(std::string_view text) {
+  std::string rest(text);
+  std::erase_if(rest, is_blank);
+  return rest;
+}
+
+std::optional<Heading> find_heading(std::string_view line, size_t number) {
+  const std::vector<Word> words = words_in_line(line);
+  const auto first = std::ranges::find_if(
+      words, [](const Word& word) { return gpu_at_end(word.text).has_value(); });
+  if (first == words.end()) return std::nullopt;
+  Heading heading{.line = number, .begin = size_t(first->column) - 1 + *gpu_at_end(first->text)};
+  const auto end = std::ranges::find(first, words.end(), "CPU", &Word::text);
+  heading.is_whole = end != words.end();
+  const bool is_certain =
+      heading.is_whole && end + 1 != words.end() && (end + 1)->text == "Affinity";
+  const auto is_column = [&](const Word& word) {
+    const bool is_name = cell_length(word.text) < word.text.size() &&
+                         word.text.find_first_of(":.,=") == std::string_view::npos;
+    return is_device(word.text) || (is_certain && is_name);
+  };
+  if (!std::all_of(first + 1, end, is_column)) return std::nullopt;
+  heading.label = without_blanks(line.substr(0, heading.begin));
+  return heading;
+}
+
+// How a matrix's lines begin: with its heading's label, with that label but other numbers (of
+// lines), or with nothing, where a prompt is in front of the heading alone.
+enum class Labelling { kSame, kNone, kNumbers };
+
+// Where the line goes on behind the label; nothing: it begins otherwise.
+std::optional<size_t> behind_label(std::string_view line, std::string_view label,
+                                   Labelling labelling) {
+  if (labelling == Labelling::kNone) return 0;
+  size_t at = 0;
+  for (size_t i = 0; i < label.size(); ++i) {
+    while (at < line.size() && is_blank(line[at])) ++at;
+    if (at == line.size()) return std::nullopt;
+    if (labelling == Labelling::kNumbers && is_digit(label[i]) && is_digit(line[at])) {
+      while (i + 1 < label.size() && is_digit(label[i + 1])) ++i;
+      while (at < line.size() && is_digit(line[at])) ++at;
+    } else if (line[at++] != label[i]) {
+      return std::nullopt;
+    }
+  }
+  return at;
+}
+
+// One matrix: its row of columns and what follows, without labels. A row, of columns or of cells,
+// may go on in the next lines.
 class MatrixReader {
  public:
-  MatrixReader(const std::vector<std::string>& lines, const std::string& name)
-      : lines_(lines), name_(name) {}
+  MatrixReader(std::vector<std::string> lines, size_t first_line, const std::string& name)
+      : lines_(std::move(lines)), first_line_(first_line), name_(name) {}
 
-  PastedMatrix read(size_t heading, size_t end) {
-    read_heading(heading);
-    for (size_t line = heading + 1; line < end; ++line) read_line(line);
+  PastedMatrix read() {
+    const size_t rows = read_heading();
+    for (size_t line = rows; line < lines_.size(); ++line) read_line(line);
     finish();
     return std::move(matrix_);
   }
 
  private:
+  [[nodiscard]] size_t number_of(size_t line) const { return first_line_ + line + 1; }
   [[noreturn]] void fail_at(size_t line, int column, const std::string& why) const {
-    fail(ErrorKind::kCorrupt, "read topology {}:{}:{}: {}", name_, line, column, why);
+    fail(ErrorKind::kCorrupt, "read topology {}:{}:{}: {}", name_, number_of(line), column, why);
   }
   void note(size_t line, const std::string& what) {
-    matrix_.notes.push_back(fmt::format("{}:{}: {}", name_, line + 1, what));
+    matrix_.notes.push_back(fmt::format("{}:{}: {}", name_, number_of(line), what));
   }
 
-  void read_heading(size_t line) {
-    for (const Word& word : words_in_line(lines_[line])) {
-      if (word.text == "CPU") break;  // "CPU Affinity"
-      if (word.text.size() > 64) fail_at(line + 1, word.column, "the name of a column is too long");
-      const bool is_known = std::ranges::any_of(
-          matrix_.devices, [&](const auto& device) { return device.column == word.text; });
-      if (is_known)
-        fail_at(line + 1, word.column, fmt::format("column {} occurs twice", word.text));
-      matrix_.devices.push_back(
-          {.column = std::string(word.text), .is_gpu = is_numbered(word.text, "GPU")});
-      PastedMatrix::Device& device = matrix_.devices.back();
-      if (!device.is_gpu && !is_numbered(word.text, "NIC")) device.name = word.text;
+  [[nodiscard]] bool is_column(std::string_view word) const {
+    return std::ranges::any_of(matrix_.devices,
+                               [&](const auto& device) { return device.column == word; });
+  }
+
+  // Whether the line after an unfinished row of columns has the rest of it.
+  [[nodiscard]] bool goes_on_heading(size_t line) const {
+    if (line >= lines_.size()) return false;
+    const std::vector<Word> words = words_in_line(lines_[line]);
+    const bool is_whole = std::ranges::any_of(words, [](const Word& w) { return w.text == "CPU"; });
+    for (const Word& word : words) {
+      if (word.text == "CPU") return true;
+      const bool is_numbered_device =
+          is_numbered(word.text, "GPU") || is_numbered(word.text, "NIC");
+      if (is_column(word.text) || !(is_whole ? is_device(word.text) : is_numbered_device))
+        return false;
     }
+    return !words.empty();
+  }
+
+  // The line behind it.
+  size_t read_heading() {
+    size_t line = 0;
+    while (!add_columns(line) && goes_on_heading(line + 1)) ++line;
     const size_t count = matrix_.devices.size();
     if (count > kMaxMatrixDevices)
-      fail_at(line + 1, 1,
-              fmt::format("{} columns; at most {} are read", count, kMaxMatrixDevices));
+      fail_at(0, 1, fmt::format("{} columns; at most {} are read", count, kMaxMatrixDevices));
     matrix_.cells.assign(count, std::vector<std::string>(count));
+    return line + 1;
+  }
+
+  // Whether the columns end in this line, with "CPU Affinity".
+  bool add_columns(size_t line) {
+    for (const Word& word : words_in_line(lines_[line])) {
+      if (word.text == "CPU") return true;
+      add_column(word, line);
+    }
+    return false;
+  }
+
+  void add_column(const Word& word, size_t line) {
+    if (word.text.size() > 64) fail_at(line, word.column, "the name of a column is too long");
+    if (is_column(word.text))
+      fail_at(line, word.column, fmt::format("column {} occurs twice", word.text));
+    matrix_.devices.push_back(
+        {.column = std::string(word.text), .is_gpu = is_numbered(word.text, "GPU")});
+    PastedMatrix::Device& device = matrix_.devices.back();
+    if (!device.is_gpu && !is_numbered(word.text, "NIC")) device.name = word.text;
   }
 
   void read_line(size_t line) {
-    const std::vector<Word> words = words_in_line(lines_[line]);
+    const std::vector<Word> words = words_in_line(lines_[line], line);
     if (words.empty()) return;
     if (words.size() == 2 && words[0].text.ends_with(':')) return read_legend(words);
     const auto device = std::ranges::find_if(
@@ -148,7 +265,33 @@ class MatrixReader {
       return read_row(line, size_t(device - matrix_.devices.begin()), words);
     const bool is_row = is_numbered(words[0].text, "GPU") || is_numbered(words[0].text, "NIC");
     if (is_row && words.size() > 1 && words[1].text != "=")
-      fail_at(line + 1, words[0].column, fmt::format("row {} has no column", words[0].text));
+      fail_at(line, words[0].column, fmt::format("row {} has no column", words[0].text));
+  }
+
+  // Adds the next line to the row that ends with `words` if its first word is such a one.
+  template <class IsMore>
+  bool take_next_line(std::vector<Word>& words, const IsMore& is_more) {
+    const size_t line = words.back().line + 1;
+    if (line >= lines_.size()) return false;
+    const std::vector<Word> next = words_in_line(lines_[line], line);
+    if (next.empty() || is_column(next[0].text) || !is_more(next)) return false;
+    words.insert(words.end(), next.begin(), next.end());
+    return true;
+  }
+
+  bool take_more_cells(std::vector<Word>& words) {
+    return take_next_line(words, [](const std::vector<Word>& next) {
+      return cell_length(next[0].text) > 0 && (next.size() < 2 || next[1].text != "=");
+    });
+  }
+
+  bool take_more_affinity(std::vector<Word>& words) {
+    return take_next_line(words, [](const std::vector<Word>& next) {
+      return std::ranges::all_of(next, [](const Word& word) {
+        return word.text == "N/A" ||
+               word.text.find_first_not_of("0123456789,-") == std::string_view::npos;
+      });
+    });
   }
 
   // "NIC0: mlx5_0".
@@ -165,9 +308,9 @@ class MatrixReader {
     const size_t count = matrix_.devices.size();
     size_t next = 1;
     for (size_t column = 0; column < count; ++column) {
-      if (next == words.size()) {
+      if (next == words.size() && !take_more_cells(words)) {
         fail_at(
-            line + 1, words[0].column,
+            line, words[0].column,
             fmt::format("row {} has {} cells; there are {} columns", words[0].text, column, count));
       }
       Word& word = words[next];
@@ -176,10 +319,10 @@ class MatrixReader {
       if (length == 0 && word.text.starts_with("PH")) {  // "PH0-115", where paste has lost a letter
         length = 2;
         cell = "PHB";
-        note(line, fmt::format("\"{}\" is taken as PHB", word.text.substr(0, 16)));
+        note(word.line, fmt::format("\"{}\" is taken as PHB", word.text.substr(0, 16)));
       }
       if (length == 0) {
-        fail_at(line + 1, word.column,
+        fail_at(word.line, word.column,
                 fmt::format("row {}: \"{}\" is no cell", words[0].text, word.text.substr(0, 40)));
       }
       if (cell == "SOC") cell = "SYS";  // as drivers before 384 had it
@@ -197,13 +340,15 @@ class MatrixReader {
   void read_row(size_t line, size_t row, const std::vector<Word>& all) {
     PastedMatrix::Device& device = matrix_.devices[row];
     if (device.has_row)
-      fail_at(line + 1, all[0].column, fmt::format("row {} occurs twice", all[0].text));
+      fail_at(line, all[0].column, fmt::format("row {} occurs twice", all[0].text));
     device.has_row = true;
-    device.place = {.line = int(line) + 1, .column = all[0].column};
+    device.place = {.line = int(number_of(line)), .column = all[0].column};
     std::vector<Word> words = all;
     const size_t next = read_cells(line, row, words);
+    while (words.size() < next + 2 && take_more_affinity(words)) {
+    }
     if (next < words.size() && cell_length(words[next].text) > 0 && words[next].text != "N/A") {
-      fail_at(line + 1, words[next].column,
+      fail_at(words[next].line, words[next].column,
               fmt::format("row {} has more cells than the {} columns", words[0].text,
                           matrix_.devices.size()));
     }
@@ -224,16 +369,17 @@ class MatrixReader {
     if (other.empty()) other = one;
     if (one == other) return;
     if (++one_sided_ <= kMostNamedPairs) {
-      matrix_.notes.push_back(fmt::format("{}: {} to {} is {}, and back {}; the first is taken",
-                                          name_, matrix_.devices[a].column,
-                                          matrix_.devices[b].column, one, other));
+      matrix_.notes.push_back(fmt::format("{}: {} to {} is {}, and back {}{}", name_,
+                                          matrix_.devices[a].column, matrix_.devices[b].column, one,
+                                          other, matrix_.is_p2p ? "" : "; the first is taken"));
     }
+    if (matrix_.is_p2p) return;  // peers may reach each other one way
     other = one;
   }
 
   void finish() {
     if (peer_cells_ > 0 && place_cells_ > 0)
-      fail_at(1, 1, "cells of topo -m and of topo -p2p are mixed; read one of them");
+      fail_at(0, 1, "cells of topo -m and of topo -p2p are mixed; read one of them");
     matrix_.is_p2p = peer_cells_ > 0;
     for (size_t a = 0; a < matrix_.devices.size(); ++a) {
       if (matrix_.devices[a].is_gpu && !matrix_.devices[a].has_row)
@@ -246,7 +392,8 @@ class MatrixReader {
                                           one_sided_ - kMostNamedPairs));
   }
 
-  const std::vector<std::string>& lines_;
+  const std::vector<std::string> lines_;
+  const size_t first_line_;  // index in the file
   const std::string& name_;
   PastedMatrix matrix_;
   size_t peer_cells_ = 0;
@@ -254,23 +401,130 @@ class MatrixReader {
   size_t one_sided_ = 0;  // pairs
 };
 
+// Without what is no text of nvidia-smi's: colours, other blanks, times.
 std::vector<std::string> plain_lines(std::string_view text) {
-  const std::string plain = without_escapes(text);
+  const std::string plain = with_plain_blanks(without_escapes(text));
   std::vector<std::string> lines;
-  for (const std::string_view line : split(plain, '\n')) lines.emplace_back(line);
+  for (const std::string_view line : split(plain, '\n')) {
+    std::string& kept = lines.emplace_back(line);
+    for (const Word& word : words_in_line(line)) {
+      if (is_time(word.text))
+        kept.replace(size_t(word.column) - 1, word.text.size(), word.text.size(), ' ');
+    }
+  }
   return lines;
 }
 
-std::vector<size_t> headings_of(const std::vector<std::string>& lines) {
-  std::vector<size_t> headings;
-  for (size_t line = 0; line < lines.size(); ++line) {
-    if (is_heading(words_in_line(lines[line]))) headings.push_back(line);
+std::string body_of(const std::string& line, size_t begin) {
+  return std::string(begin, ' ') + line.substr(begin);
+}
+
+// Whether one of the next lines is the row of the heading's first column.
+bool has_row_of(const std::vector<std::string>& lines, const Heading& heading,
+                Labelling labelling) {
+  const std::string_view columns = std::string_view(lines[heading.line]).substr(heading.begin);
+  const std::string_view first = words_in_line(columns)[0].text;
+  const size_t end = std::min(lines.size(), heading.line + 1 + kMostLinesToRow);
+  for (size_t line = heading.line + 1; line < end; ++line) {
+    const auto begin = behind_label(lines[line], heading.label, labelling);
+    if (!begin) continue;
+    const std::vector<Word> words = words_in_line(std::string_view(lines[line]).substr(*begin));
+    if (words.size() > 1 && words[0].text == first && cell_length(words[1].text) > 0) return true;
+  }
+  return false;
+}
+
+std::optional<Labelling> labelling_of(const std::vector<std::string>& lines,
+                                      const Heading& heading) {
+  if (heading.label.empty()) return Labelling::kNone;
+  for (const auto labelling : {Labelling::kSame, Labelling::kNone, Labelling::kNumbers}) {
+    if (has_row_of(lines, heading, labelling)) return labelling;
+  }
+  return std::nullopt;
+}
+
+// The second part of a row of columns that did not fit a line: it names others.
+bool goes_on(const std::vector<std::string>& lines, const Heading& heading, const Heading& before) {
+  if (before.is_whole || before.line + 1 != heading.line || before.label != heading.label)
+    return false;
+  const std::vector<Word> columns = words_in_line(lines[before.line]);
+  for (const Word& word :
+       words_in_line(std::string_view(lines[heading.line]).substr(heading.begin))) {
+    if (std::ranges::find(columns, word.text, &Word::text) != columns.end()) return false;
+  }
+  return true;
+}
+
+std::vector<Heading> headings_of(const std::vector<std::string>& lines) {
+  std::vector<Heading> headings;
+  for (size_t line = 0; line < lines.size() && headings.size() < kMostMatrices; ++line) {
+    const auto heading = find_heading(lines[line], line);
+    if (!heading || !(heading->label.empty() || heading->is_whole || labelling_of(lines, *heading)))
+      continue;
+    if (headings.empty() || !goes_on(lines, *heading, headings.back()))
+      headings.push_back(*heading);
   }
   return headings;
 }
 
+// The lines of the matrix of headings[index], up to the next heading with its label.
+std::vector<std::string> lines_of_matrix(const std::vector<std::string>& lines,
+                                         const std::vector<Heading>& headings, size_t index) {
+  const Heading& heading = headings[index];
+  const Labelling labelling = labelling_of(lines, heading).value_or(Labelling::kNone);
+  const auto ends = [&](const Heading& next) {
+    return next.line > heading.line &&
+           (labelling != Labelling::kSame || next.label == heading.label);
+  };
+  const auto next = std::ranges::find_if(headings, ends);
+  const size_t end = next == headings.end() ? lines.size() : next->line;
+  std::vector<std::string> of_matrix = {body_of(lines[heading.line], heading.begin)};
+  for (size_t line = heading.line + 1; line < end; ++line) {
+    const auto begin = behind_label(lines[line], heading.label, labelling);
+    of_matrix.push_back(begin ? body_of(lines[line], *begin) : "");
+  }
+  return of_matrix;
+}
+
 bool has_rows(const PastedMatrix& matrix) {
   return std::ranges::any_of(matrix.devices, [](const auto& device) { return device.has_row; });
+}
+
+// NICs by the numbers of their columns; where these are names, counted.
+void number_nics(PastedMatrix& matrix) {
+  const auto is_nic = [](const auto& device) { return !device.is_gpu; };
+  const bool are_numbered = std::ranges::all_of(matrix.devices, [](const auto& device) {
+    return device.is_gpu || is_numbered(device.column, "NIC");
+  });
+  int count = 0;
+  for (PastedMatrix::Device& device : matrix.devices) {
+    if (is_nic(device))
+      device.number =
+          are_numbered ? whole_number<int>(device.column.substr(3)).value_or(count) : count;
+    else
+      device.number = whole_number<int>(device.column.substr(3)).value_or(0);
+    count += is_nic(device) ? 1 : 0;
+  }
+}
+
+// The peer states of `peers`, in the order of the devices of `matrix`.
+std::vector<std::vector<std::string>> peer_states_of(const PastedMatrix& matrix,
+                                                     const PastedMatrix& peers) {
+  const size_t count = matrix.devices.size();
+  std::vector<std::vector<std::string>> states(count, std::vector<std::string>(count));
+  const auto index_in_peers = [&](size_t device) {
+    const auto found = std::ranges::find(peers.devices, matrix.devices[device].column,
+                                         &PastedMatrix::Device::column);
+    return size_t(found - peers.devices.begin());
+  };
+  for (size_t a = 0; a < count; ++a) {
+    for (size_t b = 0; b < count; ++b) {
+      const size_t from = index_in_peers(a), to = index_in_peers(b);
+      if (a != b && from < peers.devices.size() && to < peers.devices.size())
+        states[a][b] = peers.cells[from][to];
+    }
+  }
+  return states;
 }
 
 }  // namespace
@@ -287,21 +541,32 @@ PastedMatrix read_pasted_matrix(std::string_view text, const std::string& name) 
   if (text.size() > kMaxMatrixBytes)
     refuse(fmt::format("it has more than {}", format_bytes(kMaxMatrixBytes)));
   const std::vector<std::string> lines = plain_lines(text);
-  const std::vector<size_t> headings = headings_of(lines);
+  const std::vector<Heading> headings = headings_of(lines);
   if (headings.empty()) refuse("there is no row of columns, GPU0 GPU1 ...");
-  std::optional<PastedMatrix> found;
-  for (size_t i = 0; i < headings.size() && (!found || found->is_p2p); ++i) {
-    const size_t end = i + 1 < headings.size() ? headings[i + 1] : lines.size();
-    PastedMatrix matrix = MatrixReader(lines, name).read(headings[i], end);
-    if (!has_rows(matrix) || (found && matrix.is_p2p)) continue;
-    if (headings.size() > 1) {
-      matrix.notes.push_back(fmt::format("{}:{}: of {} matrices this one is read", name,
-                                         headings[i] + 1, headings.size()));
+  std::optional<PastedMatrix> places, peers;
+  for (size_t i = 0; i < headings.size() && !(places && peers); ++i) {
+    const size_t line = headings[i].line;
+    PastedMatrix matrix;
+    try {
+      matrix = MatrixReader(lines_of_matrix(lines, headings, i), line, name).read();
+    } catch (const Error&) {
+      if (!places) throw;  // what comes after the matrix that is read need not be one
+      continue;
     }
-    found = std::move(matrix);
+    std::optional<PastedMatrix>& same_kind = matrix.is_p2p ? peers : places;
+    if (!has_rows(matrix) || same_kind) continue;
+    if (headings.size() > 1) {
+      matrix.notes.push_back(
+          fmt::format("{}:{}: of {} matrices this one is read", name, line + 1, headings.size()));
+    }
+    same_kind = std::move(matrix);
   }
-  if (!found) refuse("there are columns, but no rows");
-  return std::move(*found);
+  if (!places && !peers) refuse("there are columns, but no rows");
+  PastedMatrix& found = places ? *places : *peers;
+  if (peers) found.peer_states = peer_states_of(found, *peers);
+  if (places && peers) found.notes.insert(found.notes.begin(), peers->notes.back());
+  number_nics(found);
+  return std::move(found);
 }
 
 }  // namespace gxp
