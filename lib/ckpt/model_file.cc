@@ -235,10 +235,12 @@ const Kin& kin_of(const Json& config, const std::string& where) {
 }
 
 // Refuses what would overflow before it is multiplied.
-void check_shape(const PublishedModel& model, const std::string& where) {
+void check_shape(const PublishedModel& model, const ConfigReader& config) {
+  const std::string& where = config.where;
   if (model.head_size == 0 || model.heads % model.key_value_heads != 0)
-    fail(ErrorKind::kConfig, "{}: {} attention heads and {} of keys and values make no model",
-         where, model.heads, model.key_value_heads);
+    fail(ErrorKind::kConfig, "{}: {} attention heads and {} of keys and values{} make no model",
+         where, model.heads, model.key_value_heads,
+         config.json.contains("num_key_value_heads") ? "" : ", the class's own number,");
   const double widest = double(model.heads * model.head_size + model.mlp);
   const double count = double(model.layers) * 4 * double(model.hidden) * widest +
                        2 * double(model.vocabulary) * double(model.hidden);
@@ -255,7 +257,7 @@ ModelFile read_config(const std::string& path) {
   ModelFile file{.path = path, .family = std::string(kin.name)};
   file.shape = read_shape({json, where}, kin);
   if (!file.shape->has_language_head) file.architecture = class_of({json, where});
-  check_shape(*file.shape, where);
+  check_shape(*file.shape, {json, where});
   file.parameters = parameter_count(*file.shape);
   for (const char* key : {"dtype", "torch_dtype"}) {
     const auto found = json.find(key);

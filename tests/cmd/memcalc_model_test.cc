@@ -116,6 +116,8 @@ TEST_CASE("memcalc refuses a model's file in one line that says why", "[cmd]") {
        {R"({"hidden_size": "wide"})", 4, "a whole number from 0 expected, found string"},
        {R"({"num_hidden_layers": 0})", 2, "num_hidden_layers is 0"},
        {R"({"num_key_value_heads": 5})", 2, "make no model"},
+       {R"({"model_type": "qwen2", "num_attention_heads": 4, "num_key_value_heads": null})", 2,
+        "4 attention heads and 32 of keys and values, the class's own number, make no model"},
        {R"({"hidden_size": 16000000, "vocab_size": 16000000, "head_dim": 16000000})", 2,
         "at most 1e+15 can be planned"}}));
   const Outcome outcome = memcalc({make_config(scratch, Json::parse(changes))});

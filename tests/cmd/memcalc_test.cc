@@ -77,7 +77,7 @@ TEST_CASE("memcalc --solve finds the fewest GPUs of each stage", "[cmd]") {
   REQUIRE(results.size() == 4);
   CHECK(results[0]["gpus"].is_null());
   CHECK(results[0]["fits"] == false);
-  CHECK(results[1]["gpus"] == 7);
+  CHECK(results[1]["gpus"] == 6);
   CHECK(results[2]["gpus"] == 4);
   CHECK(results[3]["gpus"] == 3);
 }
