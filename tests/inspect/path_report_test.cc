@@ -97,6 +97,28 @@ TEST_CASE("a matrix tells types of paths, and no speeds", "[inspect]") {
   CHECK_THAT(report, !Catch::Contains("limited by") && !Catch::Contains("1.25"));
 }
 
+TEST_CASE("a port without a speed has NCCL's default, or none where its source tells none",
+          "[inspect]") {
+  const auto [known, said] = GENERATE(table<bool, std::string>({
+      {true,
+       "GB/s, as NCCL counts: 1.25\nlimited by: NIC 0000:02:00.0 -> eth7\n"
+       "assumed: 10 Gbit/s, NCCL's default, for eth7, whose speed is not told"},
+      {false, "GB/s: unknown: a file tells no speed of eth7"},
+  }));
+  HostTree host = read_nccl_xml(
+      "<system version=\"1\"><cpu numaid=\"0\" arch=\"arm64\">"
+      "<pci busid=\"0000:01:00.0\" class=\"0x030200\"><gpu dev=\"0\" sm=\"90\" rank=\"0\"/></pci>"
+      "<pci busid=\"0000:02:00.0\" class=\"0x020000\"><nic><net name=\"eth7\" dev=\"0\"/></nic>"
+      "</pci></cpu></system>",
+      "t.xml");
+  host.source = "a file";
+  host.port_speeds_known = known;
+  const NcclPaths paths(host);
+  Report report{.schema = "gxp.topo/1"};
+  add_path(report, NcclRoutes(paths), find_end(paths, "GPU0"), find_end(paths, "eth7"));
+  CHECK_THAT(to_text(report), Catch::Contains(said));
+}
+
 TEST_CASE("peer states decide peer-to-peer", "[inspect]") {
   const auto [state, verdict] = GENERATE(table<std::string, std::string>({
       {"OK", "peer-to-peer: unknown\n  because: NVML reports OK"},

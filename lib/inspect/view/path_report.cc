@@ -105,14 +105,7 @@ void add_verdicts(Report& report, const NcclRoutes& routes, PartId from, PartId 
   add_verdict(report, "flush", "flush after receiving", routes.needs_flush(gpu, port));
 }
 
-// NCCL's bandwidth, where the source tells the speeds that it follows from.
-Cell told_rate(const HostTree& host, double gb_per_s) {
-  Cell cell;
-  if (host.speeds_known && host.places_known) cell = rounded(gb_per_s);
-  return cell;
-}
-
-// The ports on the way whose speed is not told, for which NCCL takes a low one.
+// The ports on the way whose speed is not told.
 std::string ports_without_speed(const HostTree& host, const NcclPath& path) {
   const std::vector<std::string> names = names_of_parts(host);
   std::string list;
@@ -126,12 +119,25 @@ std::string ports_without_speed(const HostTree& host, const NcclPath& path) {
   return list;
 }
 
+// Why the bandwidth of a path is not known; "": it is.
+std::string untold_speed(const HostTree& host, const NcclPath& path) {
+  if (!host.places_known || !host.speeds_known)
+    return fmt::format("{} tells no speeds", host.source);
+  const std::string ports = host.port_speeds_known ? "" : ports_without_speed(host, path);
+  return ports.empty() ? "" : fmt::format("{} tells no speed of {}", host.source, ports);
+}
+
+Cell told_rate(bool is_told, double gb_per_s) {
+  Cell cell;
+  if (is_told) cell = rounded(gb_per_s);
+  return cell;
+}
+
 void add_rate(Report& report, const HostTree& host, const NcclPath& path) {
-  add_fact(report, "bandwidth_gb_s", "GB/s, as NCCL counts", told_rate(host, path.gb_per_s));
-  if (!host.speeds_known) {
-    add_fact(report, "unknown", "GB/s", fmt::format("unknown: {} tells no speeds", host.source));
-    return;
-  }
+  const std::string why_unknown = untold_speed(host, path);
+  const bool is_told = why_unknown.empty();
+  add_fact(report, "bandwidth_gb_s", "GB/s, as NCCL counts", told_rate(is_told, path.gb_per_s));
+  if (!is_told) return add_fact(report, "unknown", "GB/s", "unknown: " + why_unknown);
   if (path.physical_gb_per_s() > 0)
     add_fact(report, "physical_gb_s", "GB/s, physical", rounded(path.physical_gb_per_s()));
   add_fact(report, "limiting_hop", "limited by", limiting_hop(names_of_parts(host), path));
@@ -148,12 +154,13 @@ void add_hops(Report& report, const HostTree& host, const NcclPath& path) {
                                            {"gb_s", "GB/s"},
                                            {"physical_gb_s", "physical GB/s"},
                                            {"limits"}});
+  const bool is_told = untold_speed(host, path).empty();
   for (size_t i = 0; i < path.hops.size(); ++i) {
     const PathHop& hop = path.hops[i];
-    table.add_row(
-        {hop_end(names, hop.from), hop_end(names, hop.to), link_name(host, hop.kind),
-         told_rate(host, hop.gb_per_s), known_rate(hop.physical_gb_per_s),
-         std::string(host.speeds_known && int(i) == path.limiting_hop() ? "limits" : "")});
+    const bool hop_is_told = untold_speed(host, {.hops = {hop}}).empty();
+    table.add_row({hop_end(names, hop.from), hop_end(names, hop.to), link_name(host, hop.kind),
+                   told_rate(hop_is_told, hop.gb_per_s), known_rate(hop.physical_gb_per_s),
+                   std::string(is_told && int(i) == path.limiting_hop() ? "limits" : "")});
   }
 }
 
@@ -204,7 +211,8 @@ void add_path(Report& report, const NcclRoutes& routes, PartId from, PartId to) 
     const NcclPath way = routes.path(from, to);
     add_fact(report, "used.type", "NCCL uses", std::string(to_string(used.type)));
     add_fact(report, "used.rule", "  because", explain_type(host, way));
-    add_fact(report, "used.bandwidth_gb_s", "  GB/s", told_rate(host, used.gb_per_s));
+    add_fact(report, "used.bandwidth_gb_s", "  GB/s",
+             told_rate(untold_speed(host, way).empty(), used.gb_per_s));
   }
   add_verdicts(report, routes, from, to);
   add_hops(report, host, path);
@@ -229,10 +237,10 @@ void add_paths(Table& table, const NcclRoutes& routes, size_t tree) {
       const auto type = [&](PathType known) {
         return std::string(host.places_known ? to_string(known) : "unknown");
       };
-      const bool is_told = host.speeds_known && host.places_known;
-      table.add_row({names[from], names[to], type(path.type), told_rate(host, path.gb_per_s),
+      const bool is_told = untold_speed(host, path).empty();
+      table.add_row({names[from], names[to], type(path.type), told_rate(is_told, path.gb_per_s),
                      is_told ? limiting_hop(names, path) : "", int64_t(tree), type(used.type),
-                     told_rate(host, used.gb_per_s),
+                     told_rate(is_told, used.gb_per_s),
                      std::string(used.via == kNoPart ? "" : names[used.via])});
     }
   }

@@ -212,8 +212,11 @@ class HostTree {
   // words: "OK", "TNS"; none: the source does not tell.
   std::map<std::pair<PartId, PartId>, std::string> peer_states;
   bool places_known = true;  // false: how the tree joins GPUs is made up
-  bool speeds_known = true;  // false: the source tells no speed of anything
-  Attributes other;          // of NCCL's <system>, as Part::other
+  // false: the source tells no speed of anything, or none of a port, whatever it is. A port without
+  // a speed has NCCL's default otherwise.
+  bool speeds_known = true;
+  bool port_speeds_known = true;
+  Attributes other;  // of NCCL's <system>, as Part::other
   std::string unknown_elements;
 
   // Appends the part below part.above.

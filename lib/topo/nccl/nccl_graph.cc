@@ -70,7 +70,7 @@ class GraphBuilder {
     join_both(graph_.node_of[nic], add(NcclNodeKind::kPort, part),
               {.type = PathType::kLoc,
                .kind = LinkKind::kNetwork,
-               .gb_per_s = host_.speeds_known || mbit_per_s > 0 ? nccl_port_gb_per_s(mbit_per_s)
+               .gb_per_s = host_.port_speeds_known || mbit_per_s > 0 ? nccl_port_gb_per_s(mbit_per_s)
                                                                 : kNcclLocalGbPerS,
                .physical_gb_per_s = mbit_per_s / 8000});
   }

@@ -143,7 +143,7 @@ class SmiBuilder {
     host_.source = matrix.is_p2p ? "nvidia-smi topo -p2p" : "nvidia-smi topo -m";
     host_.notes = matrix.notes;
     host_.places_known = !matrix.is_p2p;
-    host_.speeds_known = false;
+    host_.speeds_known = host_.port_speeds_known = false;
   }
 
   HostTree build() {
