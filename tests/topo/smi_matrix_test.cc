@@ -119,7 +119,7 @@ TEST_CASE("rows of a matrix go on in the next line", "[topo]") {
   const std::string text = GENERATE(
       "GPU0 GPU1 NIC0\nNIC1 CPU Affinity\nGPU0 X NV4 PIX\nSYS 0-15 0\nGPU1 NV4 X SYS\nPIX 16-31 "
       "1\nNIC0 PIX SYS X\nSYS\nNIC1 SYS PIX SYS X\n",
-      "GPU0\nGPU1 NIC0 NIC1 CPU Affinity\nGPU0 X NV4 PIX SYS\n0-15 0 N/A\nGPU1 NV4 X\nSYS "
+      "GPU0\nGPU1 NIC0\nNIC1 CPU Affinity\nGPU0 X NV4 PIX SYS\n0-15 0 N/A\nGPU1 NV4 X\nSYS "
       "PIX\n16-31 1\n\nX = Self\n",
       "> GPU0 GPU1\n> NIC0 NIC1\n> CPU Affinity NUMA Affinity\n> GPU0 X NV4\n> PIX SYS 0-15\n> "
       "0\n> "

@@ -11,176 +11,21 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/topo/model/text_parts.h"
+#include "lib/topo/read/smi_headings.h"
+#include "lib/topo/read/smi_words.h"
 
 namespace gxp {
 namespace {
 
-constexpr std::array<std::string_view, 8> kNearness = {"PIX", "PXB", "PHB", "NODE",
-                                                       "SYS", "SOC", "PSB", "X"};
-constexpr std::array<std::string_view, 7> kPeerStates = {"OK", "CNS", "GNS", "TNS",
-                                                         "NS", "DR",  "U"};
+using smi::cell_length;
+using smi::Heading;
+using smi::is_device;
+using smi::is_numbered;
+using smi::kPeerStates;
+using smi::Word;
+using smi::words_in_line;
 
 constexpr size_t kMostNamedPairs = 4;  // of those that differ there and back
-constexpr size_t kMostMatrices = 64;   // of a file; the rest is not looked at
-constexpr size_t kMostLinesToRow = 64;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-// '>' begins the lines of a quoted message, '#' those of a comment; '|' parts a table's cells.
-bool is_blank(char c) {
-  return c == ' ' || c == '\t' || c == '\r' || c == '>' || c == '#' || c == '|';
-}
-
-struct Word {
-  std::string_view text;
-  int column = 0;   // from 1
-  size_t line = 0;  // index
-};
-
-std::vector<Word> words_in_line(std::string_view line, size_t number = 0) {
-  std::vector<Word> words;
-  for (size_t at = 0; at < line.size();) {
-    size_t end = at;
-    while (end < line.size() && !is_blank(line[end])) ++end;
-    if (end > at) words.push_back({line.substr(at, end - at), int(at) + 1, number});
-    at = std::max(end, at + 1);
-  }
-  return words;
-}
-
-// Colours: ESC [ ... letter.
-std::string without_escapes(std::string_view text) {
-  std::string plain;
-  for (size_t at = 0; at < text.size(); ++at) {
-    if (text[at] != '\x1b') {
-      plain += text[at];
-      continue;
-    }
-    if (at + 1 < text.size() && text[at + 1] == '[') ++at;
-    while (at + 1 < text.size() && (is_digit(text[at + 1]) || text[at + 1] == ';')) ++at;
-    if (at + 1 < text.size()) ++at;
-  }
-  return plain;
-}
-
-bool is_numbered(std::string_view word, std::string_view stem) {
-  return word.size() > stem.size() && word.size() < stem.size() + 6 && word.starts_with(stem) &&
-         std::all_of(word.begin() + ptrdiff_t(stem.size()), word.end(), is_digit);
-}
-
-// The length of the cell that `text` begins with; 0: none.
-size_t cell_length(std::string_view text) {
-  if (text.starts_with("NV")) {
-    size_t end = 2;
-    while (end < text.size() && is_digit(text[end])) ++end;
-    return end > 2 && end < 6 ? end : 0;
-  }
-  size_t longest = 0;
-  const auto try_words = [&](const auto& words) {
-    for (const std::string_view word : words) {
-      if (text.starts_with(word)) longest = std::max(longest, word.size());
-    }
-  };
-  try_words(kNearness);
-  try_words(kPeerStates);
-  return longest;
-}
-
-bool is_device(std::string_view word) {
-  if (is_numbered(word, "GPU") || is_numbered(word, "NIC")) return true;
-  return cell_length(word) < word.size() && is_digit(word.back()) && !is_digit(word.front()) &&
-         word.find_first_of(":.,=") == std::string_view::npos;
-}
-
-// Blanks that other programs put in the place of spaces, and a table's line.
-std::string with_plain_blanks(std::string text) {
-  for (const std::string_view blank :
-       {"\u00a0", "\u2007", "\u202f", "\u3000", "\u200b", "\ufeff", "\u2502"}) {
-    for (size_t at = text.find(blank); at != std::string::npos; at = text.find(blank, at))
-      text.replace(at, blank.size(), " ");
-  }
-  return text;
-}
-
-// Whether it begins so; '0' is any digit.
-bool begins_like(std::string_view text, std::string_view pattern) {
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    if (i == text.size() || (pattern[i] == '0' ? !is_digit(text[i]) : text[i] != pattern[i]))
-      return false;
-  }
-  return true;
-}
-
-// "2024-05-01T12:00:00.123Z", "2024-05-01", "[12:00:00,123]": in front of a log's line.
-bool is_time(std::string_view word) {
-  word.remove_prefix(std::min(word.find_first_not_of("[("), word.size()));
-  return (begins_like(word, "0000-00-00") || begins_like(word, "00:00:00")) &&
-         word.find_first_not_of("0123456789-:.,TZ+])") == std::string_view::npos;
-}
-
-// A line of columns, "GPU0 GPU1 ... CPU Affinity ...", which no row of cells is.
-struct Heading {
-  size_t line = 0;
-  size_t begin = 0;       // of the first column in the line
-  std::string label{};    // what the line has in front of it, without blanks and times
-  bool is_whole = false;  // it goes on to "CPU Affinity"
-};
-
-// Where "GPU3" begins that ends the word, perhaps behind a label: "[1,0]<stdout>:GPU3".
-std::optional<size_t> gpu_at_end(std::string_view word) {
-  constexpr std::string_view kEndsLabel = ":])}$%,;";
-  const size_t at = word.rfind("GPU");
-  if (at == std::string_view::npos || !is_numbered(word.substr(at), "GPU")) return std::nullopt;
-  if (at > 0 && kEndsLabel.find(word[at - 1]) == std::string_view::npos) return std::nullopt;
-  return at;
-}
-
-std::string without_blanks(std::string_view text) {
-  std::string rest(text);
-  std::erase_if(rest, is_blank);
-  return rest;
-}
-
-std::optional<Heading> find_heading(std::string_view line, size_t number) {
-  const std::vector<Word> words = words_in_line(line);
-  const auto first = std::ranges::find_if(
-      words, [](const Word& word) { return gpu_at_end(word.text).has_value(); });
-  if (first == words.end()) return std::nullopt;
-  Heading heading{.line = number, .begin = size_t(first->column) - 1 + *gpu_at_end(first->text)};
-  const auto end = std::ranges::find(first, words.end(), "CPU", &Word::text);
-  heading.is_whole = end != words.end();
-  const bool is_certain =
-      heading.is_whole && end + 1 != words.end() && (end + 1)->text == "Affinity";
-  const auto is_column = [&](const Word& word) {
-    const bool is_name = cell_length(word.text) < word.text.size() &&
-                         word.text.find_first_of(":.,=") == std::string_view::npos;
-    return is_device(word.text) || (is_certain && is_name);
-  };
-  if (!std::all_of(first + 1, end, is_column)) return std::nullopt;
-  heading.label = without_blanks(line.substr(0, heading.begin));
-  return heading;
-}
-
-// How a matrix's lines begin: with its heading's label, with that label but other numbers (of
-// lines), or with nothing, where a prompt is in front of the heading alone.
-enum class Labelling { kSame, kNone, kNumbers };
-
-// Where the line goes on behind the label; nothing: it begins otherwise.
-std::optional<size_t> behind_label(std::string_view line, std::string_view label,
-                                   Labelling labelling) {
-  if (labelling == Labelling::kNone) return 0;
-  size_t at = 0;
-  for (size_t i = 0; i < label.size(); ++i) {
-    while (at < line.size() && is_blank(line[at])) ++at;
-    if (at == line.size()) return std::nullopt;
-    if (labelling == Labelling::kNumbers && is_digit(label[i]) && is_digit(line[at])) {
-      while (i + 1 < label.size() && is_digit(label[i + 1])) ++i;
-      while (at < line.size() && is_digit(line[at])) ++at;
-    } else if (line[at++] != label[i]) {
-      return std::nullopt;
-    }
-  }
-  return at;
-}
 
 // One matrix: its row of columns and what follows, without labels. A row, of columns or of cells,
 // may go on in the next lines.
@@ -401,91 +246,6 @@ class MatrixReader {
   size_t one_sided_ = 0;  // pairs
 };
 
-// Without what is no text of nvidia-smi's: colours, other blanks, times.
-std::vector<std::string> plain_lines(std::string_view text) {
-  const std::string plain = with_plain_blanks(without_escapes(text));
-  std::vector<std::string> lines;
-  for (const std::string_view line : split(plain, '\n')) {
-    std::string& kept = lines.emplace_back(line);
-    for (const Word& word : words_in_line(line)) {
-      if (is_time(word.text))
-        kept.replace(size_t(word.column) - 1, word.text.size(), word.text.size(), ' ');
-    }
-  }
-  return lines;
-}
-
-std::string body_of(const std::string& line, size_t begin) {
-  return std::string(begin, ' ') + line.substr(begin);
-}
-
-// Whether one of the next lines is the row of the heading's first column.
-bool has_row_of(const std::vector<std::string>& lines, const Heading& heading,
-                Labelling labelling) {
-  const std::string_view columns = std::string_view(lines[heading.line]).substr(heading.begin);
-  const std::string_view first = words_in_line(columns)[0].text;
-  const size_t end = std::min(lines.size(), heading.line + 1 + kMostLinesToRow);
-  for (size_t line = heading.line + 1; line < end; ++line) {
-    const auto begin = behind_label(lines[line], heading.label, labelling);
-    if (!begin) continue;
-    const std::vector<Word> words = words_in_line(std::string_view(lines[line]).substr(*begin));
-    if (words.size() > 1 && words[0].text == first && cell_length(words[1].text) > 0) return true;
-  }
-  return false;
-}
-
-std::optional<Labelling> labelling_of(const std::vector<std::string>& lines,
-                                      const Heading& heading) {
-  if (heading.label.empty()) return Labelling::kNone;
-  for (const auto labelling : {Labelling::kSame, Labelling::kNone, Labelling::kNumbers}) {
-    if (has_row_of(lines, heading, labelling)) return labelling;
-  }
-  return std::nullopt;
-}
-
-// The second part of a row of columns that did not fit a line: it names others.
-bool goes_on(const std::vector<std::string>& lines, const Heading& heading, const Heading& before) {
-  if (before.is_whole || before.line + 1 != heading.line || before.label != heading.label)
-    return false;
-  const std::vector<Word> columns = words_in_line(lines[before.line]);
-  for (const Word& word :
-       words_in_line(std::string_view(lines[heading.line]).substr(heading.begin))) {
-    if (std::ranges::find(columns, word.text, &Word::text) != columns.end()) return false;
-  }
-  return true;
-}
-
-std::vector<Heading> headings_of(const std::vector<std::string>& lines) {
-  std::vector<Heading> headings;
-  for (size_t line = 0; line < lines.size() && headings.size() < kMostMatrices; ++line) {
-    const auto heading = find_heading(lines[line], line);
-    if (!heading || !(heading->label.empty() || heading->is_whole || labelling_of(lines, *heading)))
-      continue;
-    if (headings.empty() || !goes_on(lines, *heading, headings.back()))
-      headings.push_back(*heading);
-  }
-  return headings;
-}
-
-// The lines of the matrix of headings[index], up to the next heading with its label.
-std::vector<std::string> lines_of_matrix(const std::vector<std::string>& lines,
-                                         const std::vector<Heading>& headings, size_t index) {
-  const Heading& heading = headings[index];
-  const Labelling labelling = labelling_of(lines, heading).value_or(Labelling::kNone);
-  const auto ends = [&](const Heading& next) {
-    return next.line > heading.line &&
-           (labelling != Labelling::kSame || next.label == heading.label);
-  };
-  const auto next = std::ranges::find_if(headings, ends);
-  const size_t end = next == headings.end() ? lines.size() : next->line;
-  std::vector<std::string> of_matrix = {body_of(lines[heading.line], heading.begin)};
-  for (size_t line = heading.line + 1; line < end; ++line) {
-    const auto begin = behind_label(lines[line], heading.label, labelling);
-    of_matrix.push_back(begin ? body_of(lines[line], *begin) : "");
-  }
-  return of_matrix;
-}
-
 bool has_rows(const PastedMatrix& matrix) {
   return std::ranges::any_of(matrix.devices, [](const auto& device) { return device.has_row; });
 }
@@ -531,7 +291,7 @@ std::vector<std::vector<std::string>> peer_states_of(const PastedMatrix& matrix,
 
 bool looks_like_matrix(std::string_view text) {
   constexpr size_t kMaxLooked = 64u << 10;
-  return !headings_of(plain_lines(text.substr(0, kMaxLooked))).empty();
+  return !smi::headings_of(smi::plain_lines(text.substr(0, kMaxLooked))).empty();
 }
 
 PastedMatrix read_pasted_matrix(std::string_view text, const std::string& name) {
@@ -540,15 +300,15 @@ PastedMatrix read_pasted_matrix(std::string_view text, const std::string& name) 
   };
   if (text.size() > kMaxMatrixBytes)
     refuse(fmt::format("it has more than {}", format_bytes(kMaxMatrixBytes)));
-  const std::vector<std::string> lines = plain_lines(text);
-  const std::vector<Heading> headings = headings_of(lines);
+  const std::vector<std::string> lines = smi::plain_lines(text);
+  const std::vector<Heading> headings = smi::headings_of(lines);
   if (headings.empty()) refuse("there is no row of columns, GPU0 GPU1 ...");
   std::optional<PastedMatrix> places, peers;
   for (size_t i = 0; i < headings.size() && !(places && peers); ++i) {
     const size_t line = headings[i].line;
     PastedMatrix matrix;
     try {
-      matrix = MatrixReader(lines_of_matrix(lines, headings, i), line, name).read();
+      matrix = MatrixReader(smi::lines_of_matrix(lines, headings, i), line, name).read();
     } catch (const Error&) {
       if (!places) throw;  // what comes after the matrix that is read need not be one
       continue;
