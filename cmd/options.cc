@@ -14,8 +14,10 @@
 #include "cmd/gpu_count.h"
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/base/text/ascii.h"
 #include "lib/collective/tune/selection.h"
 #include "lib/config/settings.h"
+#include "lib/estimate/hardware.h"
 #include "lib/job/join.h"
 
 namespace gxp {
@@ -170,8 +172,8 @@ void add_size_option(CLI::App& app, const char* names, size_t& bytes,
   const auto parse = [names, &bytes](const std::string& text) {
     const std::optional<uint64_t> parsed = parse_bytes(text);
     if (!parsed)
-      throw CLI::ValidationError(names,
-                                 fmt::format("must be a size such as 8, 64K or 1G, is '{}'", text));
+      throw CLI::ValidationError(
+          names, fmt::format("must be a size such as 8, 64K or 1.5G, is '{}'", text));
     bytes = *parsed;
   };
   app.add_option_function<std::string>(names, parse, description)
@@ -186,9 +188,40 @@ void add_set_option(CLI::App& app, std::vector<std::string>& sets) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+namespace {
+
+// The GPUs whose data sheets say this size, and whose memory is another number of bytes; none if
+// the text is no whole number of GB.
+std::vector<const Gpu*> gpus_of_size(const std::string& text) {
+  const std::string size = lower_case(text);
+  const auto gb =
+      size.ends_with("gb") ? parse_number<int>(size.substr(0, size.size() - 2)) : std::nullopt;
+  std::vector<const Gpu*> found;
+  for (const Gpu& gpu : gpus()) {
+    const bool differs = gpu.memory_bytes != uint64_t(gpu.memory_gb) * 1'000'000'000;
+    if (gb && *gb == gpu.memory_gb && differs) found.push_back(&gpu);
+  }
+  return found;
+}
+
+}  // namespace
+
+void add_limit_rule(Report& report, const std::string& text) {
+  const std::vector<const Gpu*> same = gpus_of_size(text);
+  if (same.empty()) return;
+  std::vector<std::string_view> names;
+  for (const Gpu* const gpu : same) names.push_back(gpu->name);
+  report.facts.push_back(
+      {{"limit_rule", "limit is"},
+       fmt::format("the {} of {}, whose data sheets say {}; in units of 10^9 bytes: {}000MB",
+                   format_bytes(same.front()->memory_bytes), fmt::join(names, " and "), text,
+                   same.front()->memory_gb)});
+}
+
 uint64_t read_limit(const std::string& text) {
   constexpr uint64_t kLeast = 4096;
   constexpr uint64_t kMost = uint64_t{1} << 50;
+  if (const auto same = gpus_of_size(text); !same.empty()) return same.front()->memory_bytes;
   const std::optional<uint64_t> limit = parse_bytes(text);
   if (!limit || *limit == 0)
     fail(ErrorKind::kUsage, "--limit '{}': no size above 0; give one such as 80GB or 80GiB", text);

@@ -56,8 +56,11 @@ std::string check_positive(const std::string& text);
 void add_size_option(CLI::App& app, const char* names, size_t& bytes,
                      const std::string& description);
 
-// What --limit says of a GPU's memory. kUsage if it is no size from 1 byte to 1 PiB.
+// What --limit says of a GPU's memory: "80GB" is what the data sheets of GPUs with 80 GiB say, and
+// means these. kUsage if it is no size from 4 KiB to 1 PiB.
 uint64_t read_limit(const std::string& text);
+// Adds that rule to the facts where it applies.
+void add_limit_rule(Report& report, const std::string& text);
 
 // --set SECTION.KEY=VALUE, any number of times; for load_config().
 void add_set_option(CLI::App& app, std::vector<std::string>& sets);

@@ -1,6 +1,7 @@
 #include "cmd/result_file.h"
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 
 #include "lib/base/error.h"
@@ -16,7 +17,12 @@ void write_stdout(const std::string& text) {
 }
 
 void check_writable(const std::string& path) {
-  if (!path.empty() && !std::ofstream(path, std::ios::app))
+  if (path.empty()) return;
+  std::error_code error;
+  const bool is_new = !std::filesystem::exists(std::filesystem::symlink_status(path, error));
+  const bool can_write = bool(std::ofstream(path, std::ios::app));
+  if (is_new && can_write) std::filesystem::remove(path, error);  // there is no result yet
+  if (!can_write)
     fail(ErrorKind::kIo, "write {}: it cannot be opened; does its directory exist?", path);
 }
 

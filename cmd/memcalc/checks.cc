@@ -55,6 +55,12 @@ void check_activations(const CLI::App& app, const MemcalcOptions& options) {
              "--sequence",
              name);
   }
+  const bool has_other_head = options.file && !options.file->architecture.empty();
+  if (has_other_head && (options.sequence > 0 || options.solve == "seq"))
+    fail(ErrorKind::kUsage,
+         "memcalc: {} is {}, whose head's activations are not predicted; leave out --sequence and "
+         "--solve seq",
+         options.model, options.file->architecture);
   if (options.sequence == 0) return;
   refuse(model_of(options) == nullptr,
          "activations depend on the model's shape; give a MODEL whose shape is known, or leave out "

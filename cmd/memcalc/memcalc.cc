@@ -26,6 +26,8 @@ void add_facts(const MemcalcOptions& options, const MemcalcView& view, Report& r
   if (!options.model.empty()) add("model", options.model);
   add("parameters", int64_t(parameters_of(options)));
   if (options.file && !options.file->family.empty()) add("family", options.file->family);
+  if (options.file && !options.file->architecture.empty())
+    add("architecture", options.file->architecture);
   if (options.file && !options.file->dtype.empty()) add("dtype", options.file->dtype);
   if (options.file && options.file->stored_bytes)
     report.facts.push_back(
@@ -40,6 +42,7 @@ void add_facts(const MemcalcOptions& options, const MemcalcView& view, Report& r
   if (view.limit_bytes) {
     const Column column{"limit_bytes", "limit " + view.unit.name, view.unit.style};
     report.facts.push_back({column, int64_t(*view.limit_bytes)});
+    add_limit_rule(report, options.limit);
   }
 }
 
@@ -65,6 +68,7 @@ void list_models(const MemcalcOptions& options, Report& report) {
                           find_optimizer_state(options.optimizer)};
   const std::vector<int> gpus = gpus_of(options);
   for (const int count : gpus) check(TrainCase{.plan = {.sequence = 0, .gpus = count}});
+  add_limit_rule(report, options.limit);
   add_fitting_models(report, training, gpus, view_of(options));
 }
 

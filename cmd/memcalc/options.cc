@@ -37,9 +37,11 @@ void add_states(CLI::App& app, MemcalcOptions& options) {
 }
 
 void add_limit(CLI::App& app, MemcalcOptions& options) {
-  app.add_option("--limit", options.limit,
-                 "Memory of a GPU (80GB, 80GiB): show which rows fit and, if there is a single "
-                 "row, what would make it fit")
+  app.add_option(
+         "--limit", options.limit,
+         "Memory of a GPU, such as 80GiB or 80000MB; 80GB is what a GPU has whose data sheet "
+         "says so, 80 GiB. Show which rows fit and, if there is a single row, what would "
+         "make it fit")
       ->type_name("SIZE");
   app.add_option("--solve", options.solve,
                  "With --limit: find the fewest GPUs per stage, or the largest micro-batch, "

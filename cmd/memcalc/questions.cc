@@ -8,26 +8,28 @@
 #include "cmd/memcalc/options.h"
 #include "cmd/memcalc/run.h"
 #include "lib/base/error.h"
+#include "lib/base/text/ascii.h"
 
 namespace gxp {
 namespace {
 
-// "7e9", "7000000000", "7B", "350M": a whole number of parameters; nothing otherwise.
+// "7e9", "7000000000", "7B", "7b", "350M": a whole number of parameters; nothing otherwise.
 std::optional<uint64_t> parse_count(std::string_view text) {
   double value = 0;
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc()) return std::nullopt;
   const std::string_view suffix(rest, size_t(end - rest));
-  if (suffix == "K" || suffix == "k")
+  const std::string unit = lower_case(suffix);
+  if (unit == "k")
     value *= 1e3;
-  else if (suffix == "M")
+  else if (unit == "m")
     value *= 1e6;
-  else if (suffix == "B")
+  else if (unit == "b")
     value *= 1e9;
-  else if (suffix == "T")
+  else if (unit == "t")
     value *= 1e12;
-  else if (!suffix.empty())
+  else if (!unit.empty())
     return std::nullopt;
   value = std::round(value * 1e3) / 1e3;  // 1.3B is 1.3e9 though 1.3 is no binary fraction
   if (!(value >= 1 && value <= double(kMostParameters)) || value != std::floor(value))

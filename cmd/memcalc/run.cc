@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cmd/exit_codes.h"
+#include "cmd/options.h"
 #include "cmd/result_file.h"
 #include "cmd/run_network.h"
 #include "lib/base/find_row.h"
@@ -61,6 +62,7 @@ int plan_memory_of_run(const MemcalcOptions& options, MemcalcView view) {
       {{"keep"}, config.train.keep == "auto" ? "auto, counted as none" : config.train.keep}};
   if (view.limit_bytes)
     report.facts.push_back({{"limit_bytes", "limit", Style::kBytes}, int64_t(*view.limit_bytes)});
+  add_limit_rule(report, options.limit);
   if (!options.solve.empty()) {
     add_solutions(report, options, config, environment, *view.limit_bytes);
     print(report, options.format);

@@ -32,6 +32,11 @@ PublishedModel find_model(const std::string& name) {
          "plan {}: weights tell a number of parameters, not the model's shape; give its "
          "config.json, or ask gxp memcalc",
          name);
+  if (!file.architecture.empty())
+    fail(ErrorKind::kUsage,
+         "plan {}: it is {}, and steps are predicted for language models; give the config.json of "
+         "one, or ask gxp memcalc for the model states",
+         name, file.architecture);
   return *file.shape;
 }
 
@@ -102,6 +107,7 @@ int plan_model(const std::string& model, const ModelPlanOptions& options, Format
   report.facts = {{{"model"}, model},
                   {{"gpu"}, std::string(subject.hardware.gpu->name)},
                   {{"software"}, std::string(question.software->name)}};
+  add_limit_rule(report, options.limit);
   if (options.search) {
     add_search(report, question, batch_of(options, question.plan), limit);
   } else {

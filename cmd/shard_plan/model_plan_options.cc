@@ -50,7 +50,7 @@ void add_model_plan_options(CLI::App& app, ModelPlanOptions& options) {
                       "Number format of the matrix products");
   });
   add_plan_options(app, options.plan, options.software);
-  app.add_option("--limit", options.limit, "Memory of a GPU")
+  app.add_option("--limit", options.limit, "Memory of a GPU, as gxp memcalc takes it")
       ->type_name("SIZE")
       ->default_str("that of the hardware; with a run file train.device_memory_bytes");
   app.add_flag("--search", options.search,

@@ -153,6 +153,7 @@ int plan_run_file(const ShardPlanOptions& options) {
   const PlannedStep step = plan_step(options, config, network, machine);
   Report report{.schema = "gxp.shard-plan/1"};
   add_step_facts(report, step);
+  add_limit_rule(report, options.model.limit);
   add_wire(report, step);
   if (!options.gpu_of_classes.empty()) add_classes(report, step, find_gpu(options.gpu_of_classes));
   if (options.units || options.format == Format::kJson) add_units(report, step);

@@ -11,6 +11,7 @@
 #include "cmd/result_file.h"
 #include "cmd/topo/nccl.h"
 #include "cmd/topo/topo.h"
+#include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/inspect/view/device_matrix.h"
 #include "lib/report/report.h"
@@ -40,7 +41,7 @@ Matrices matrices_of(const NcclHost& nccl) {
 // nvidia-smi's form alone, for what reads that; what it cannot say goes to the log.
 void print_smi(const NcclHost& nccl, const DeviceMatrix& smi) {
   for (const std::string& note : smi.notes) log_info("topo: {}", note);
-  write_stdout(matrix_text(nccl.host, smi, smi_legend()));
+  write_stdout(matrix_text(nccl.host, smi, smi_legend(nccl.host)));
 }
 
 void print_nccl(const NcclHost& nccl, const DeviceMatrix& smi, const DeviceMatrix& matrix) {
@@ -49,7 +50,7 @@ void print_nccl(const NcclHost& nccl, const DeviceMatrix& smi, const DeviceMatri
   if (!differences.empty()) text += "\nWhere nvidia-smi says otherwise:\n\n";
   for (const MatrixDifference& one : differences)
     text += fmt::format("  {}, nvidia-smi {}: {}\n      {}\n", one.nccl, one.smi, one.why,
-                        cells_text(smi, one));
+                        cells_text(nccl.host, smi, one));
   if (!matrix.notes.empty()) text += "\nNotes:\n\n";
   for (const std::string& note : matrix.notes) text += fmt::format("  {}\n", note);
   write_stdout(text);
@@ -73,6 +74,11 @@ void print_report(const NcclHost& nccl, const Matrices& matrices, Format format)
 
 int run(const MatrixOptions& options) {
   const NcclHost nccl(options.from, options.nccl);
+  const bool asks_nccl = options.words != Words::kSmi || options.format != Format::kText;
+  if (!nccl.host.places_known && asks_nccl)
+    fail(ErrorKind::kConfig,
+         "show NCCL's paths in {}: {} does not tell how GPUs are joined; give topo -m",
+         nccl.host.name, nccl.host.source);
   const Matrices matrices = matrices_of(nccl);
   if (options.format != Format::kText) {
     print_report(nccl, matrices, options.format);

@@ -171,7 +171,8 @@ uint64_t block_parameter_count(const PublishedModel& model) {
 
 uint64_t parameter_count(const PublishedModel& model) {
   const uint64_t h = model.hidden;
-  const uint64_t tables = model.vocabulary * h * (model.tied_head ? 1 : 2);
+  const uint64_t tables = model.vocabulary * h * (model.has_own_head() ? 2 : 1) +
+                          model.labels * (h + (model.label_bias ? 1 : 0));
   const uint64_t others = model.kind == BlockKind::kGpt ? model.positions * h + 2 * h : h;
   return tables + others + model.layers * block_parameter_count(model);
 }
@@ -182,7 +183,9 @@ std::vector<std::vector<TensorShape>> unit_shapes(const PublishedModel& model) {
   if (gpt) units[0].push_back({model.positions, model.hidden});
   units.insert(units.end(), model.layers, block_shapes(model));
   units.emplace_back(gpt ? 2 : 1, TensorShape{model.hidden});
-  if (!model.tied_head) units.back().push_back({model.vocabulary, model.hidden});
+  if (model.has_own_head()) units.back().push_back({model.vocabulary, model.hidden});
+  if (model.labels > 0) units.back().push_back({model.labels, model.hidden});
+  if (model.label_bias) units.back().push_back({model.labels});
   return units;
 }
 

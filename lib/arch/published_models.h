@@ -38,6 +38,14 @@ struct PublishedModel {
   bool mlp_bias = false;        // of all three matrices
   bool query_key_norm = false;  // an RMSNorm of head_size each for queries and keys
   uint64_t norms = 2;           // RMSNorms of `hidden` in a block
+  // Hugging Face's classes without a language model's head have one with a row for each label, or
+  // none (0). The embedding is then no head.
+  bool has_language_head = true;
+  uint64_t labels = 0;
+  bool label_bias = false;
+
+  // Whether the head is a matrix of its own, (vocabulary, hidden).
+  [[nodiscard]] bool has_own_head() const { return has_language_head && !tied_head; }
 };
 
 std::span<const PublishedModel> published_models();

@@ -12,8 +12,8 @@ namespace gxp {
 // "512 B", "1.5 KiB", "64 MiB", "3.25 GiB".
 std::string format_bytes(uint64_t bytes);
 
-// "64", "64K", "64KiB" (2^10), "64KB" (10^3), likewise M and G, upper or lower case; nothing
-// otherwise. A bare K, M, G is binary, as in nccl-tests.
+// "64", "64K", "64KiB" (2^10), "64KB" (10^3), likewise M, G and T, upper or lower case; "6.9G" too,
+// down to whole bytes; nothing otherwise. A bare K, M, G is binary, as in nccl-tests.
 std::optional<uint64_t> parse_bytes(std::string_view text);
 
 // The smallest multiple of `step` that is not below `value`; `step` > 0.

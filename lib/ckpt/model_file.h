@@ -16,6 +16,7 @@ namespace gxp {
 struct ModelFile {
   std::string path = {};                      // the file that was read
   std::string family = {};                    // model_type; "" if only weights are known
+  std::string architecture = {};              // the class, unless it has a language model's head
   std::optional<PublishedModel> shape = {};   // without a name and a source; of a config.json
   uint64_t parameters = 0;                    // by the shape, else those that are stored
   std::optional<uint64_t> stored_bytes = {};  // of the weights, if there are any
@@ -27,8 +28,9 @@ struct ModelFile {
 bool names_model_file(const std::string& text);
 
 // `path` is a config.json, a .safetensors file, its index, or a folder. kIo: cannot be read, or a
-// folder with neither; kCorrupt: no such JSON or header, or a key is missing; kConfig: a family
-// that is not supported, and which are, or a size that makes no model.
+// folder with neither; kCorrupt: no such JSON or header; kConfig: a family
+// or class that is not supported, and which are, or a size that makes no model. What config.json
+// does not say is as in the class's own defaults.
 ModelFile read_model_file(const std::string& path);
 
 }  // namespace gxp

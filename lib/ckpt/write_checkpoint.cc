@@ -124,7 +124,8 @@ void check_fits(const NamedTensors& tensors, const CheckpointFormat& format) {
   if (has_codes && format.keeps_optimizer_state && format.write != find_format("gxp").write)
     fail(ErrorKind::kConfig,
          "write {}: it has no place for moments of 8-bit codes (optim.state_dtype = \"int8\"), "
-         "which gxp's own format keeps; take a format of weights alone, such as huggingface",
+         "which gxp's own format keeps; --drop-optimizer leaves the optimizer out and keeps the "
+         "weights",
          format.name);
 }
 

@@ -113,29 +113,30 @@ constexpr double kTera = 1e12;
 constexpr std::array kGpus = {
     // NVIDIA A100 data sheet 1758950-r4, SXM.
     Gpu{"a100-40gb", "NVIDIA A100-SXM4-40GB", &kAmpere, 312 * kTera, 0, 1.555 * kTera,
-        40 * uint64_t{1 << 30}},
+        40 * uint64_t{1 << 30}, 40},
     Gpu{"a100-80gb", "NVIDIA A100-SXM4-80GB", &kAmpere, 312 * kTera, 0, 2.039 * kTera,
-        80 * uint64_t{1 << 30}},
+        80 * uint64_t{1 << 30}, 80},
     // NVIDIA H100 data sheet, SXM.
     Gpu{"h100", "NVIDIA H100 80GB HBM3", &kHopper, 989 * kTera, 1979 * kTera, 3.35 * kTera,
-        80 * uint64_t{1 << 30}},
+        80 * uint64_t{1 << 30}, 80},
     // Memory and power: torchtitan, benchmarks/llama3_h100_202412_torchtitan.md.
     Gpu{"h100-96gb-500w", "", &kHopper, 989 * kTera, 1979 * kTera, 2.4 * kTera,
-        95 * uint64_t{1 << 30}, 500.0 / 700},
+        95 * uint64_t{1 << 30}, 96, 500.0 / 700},
     // NVIDIA H200 data sheet, SXM.
-    Gpu{"h200", "NVIDIA H200,", &kHopper, 989 * kTera, 1979 * kTera, 4.8 * kTera, 141'000'000'000},
+    Gpu{"h200", "NVIDIA H200,", &kHopper, 989 * kTera, 1979 * kTera, 4.8 * kTera, 141'000'000'000,
+        141},
     // An eighth of NVIDIA's DGX B200 data sheet; memory: 1,440 GB in the DGX B200 user guide.
-    Gpu{"b200", "NVIDIA B200,", &kBlackwell, 2250 * kTera, 4500 * kTera, 8 * kTera,
-        180'000'000'000},
+    Gpu{"b200", "NVIDIA B200,", &kBlackwell, 2250 * kTera, 4500 * kTera, 8 * kTera, 180'000'000'000,
+        180},
     // Half a superchip of NVIDIA's GB200 NVL72 data sheet; memory: MLPerf Inference 6.1's systems.
     Gpu{"gb200", "NVIDIA GB200,", &kBlackwell, 2500 * kTera, 5000 * kTera, 8 * kTera,
-        186'000'000'000},
+        186'000'000'000, 186},
     // NVIDIA's HGX B300 page; rates as the B200's.
     Gpu{"b300", "NVIDIA B300,", &kBlackwellUltra, 2250 * kTera, 4500 * kTera, 8 * kTera,
-        288'000'000'000},
+        288'000'000'000, 288},
     // NVIDIA's GB300 NVL72 page; rates as the GB200's.
     Gpu{"gb300", "NVIDIA GB300,", &kBlackwellUltra, 2500 * kTera, 5000 * kTera, 8 * kTera,
-        288'000'000'000},
+        288'000'000'000, 288},
 };
 
 consteval const Gpu* gpu(std::string_view name) {

@@ -58,6 +58,7 @@ struct Gpu {
   double flops_8 = 0;   // fp8; 0: has none
   double memory_bytes_per_s = 0;
   uint64_t memory_bytes = 0;
+  int memory_gb = 0;       // as the data sheet says it: 80 for 80 GiB
   double clock_share = 1;  // of the rates, under a lower power limit
   // f32 operands of which 10 bits of the fraction count: half of bf16's on all of these data sheets.
   [[nodiscard]] constexpr double flops_tf32() const { return flops_16 / 2; }

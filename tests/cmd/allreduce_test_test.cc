@@ -231,7 +231,7 @@ TEST_CASE("a device that is not here is refused with the reason", "[cmd]") {
 TEST_CASE("a wrong command line is refused before ranks are started", "[cmd]") {
   const auto [arguments, code, word] = GENERATE(table<Arguments, int, std::string>({
       {{"-b", "128"}, 2, "--minbytes 128 B is above --maxbytes 96 B"},
-      {{"-b", "much"}, 2, "must be a size such as 8, 64K or 1G, is 'much'"},
+      {{"-b", "much"}, 2, "must be a size such as 8, 64K or 1.5G, is 'much'"},
       {{"-f", "1"}, 2, "must be from 2"},
       {{"-n", "0"}, 2, "must be from 1"},
       {{"-c", "-1"}, 2, "must be a count"},

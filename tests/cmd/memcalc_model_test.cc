@@ -1,6 +1,9 @@
 // gxp memcalc MODEL where MODEL is a file: a Hugging Face config.json or safetensors.
 #include <filesystem>
 
+#include "lib/base/text/text_file.h"
+#include "lib/ckpt/json.h"
+#include "lib/ckpt/model_file.h"
 #include "tests/catch.h"
 #include "tests/ckpt/samples.h"
 #include "tests/cmd/golden_run.h"
@@ -51,6 +54,45 @@ TEST_CASE("memcalc counts a config.json's model as its published one", "[cmd]") 
   }
 }
 
+TEST_CASE("memcalc counts what transformers makes of a config.json", "[cmd]") {
+  const TemporaryDirectory scratch;
+  const std::string path = scratch / "config.json";
+  const std::string table = GXP_TEST_DATA "/ckpt/config_counts/counts.json";
+  for (const Json& row : Json::parse(read_text_file(table, 1 << 20))) {
+    make_file(path, row["config"].dump());
+    const ModelFile file = read_model_file(path);
+    CAPTURE(row.dump());
+    CHECK(file.parameters == row["parameters"]);
+    CHECK(parameter_count(*file.shape) == file.parameters);
+    uint64_t of_units = 0;
+    for (const auto& unit : unit_shapes(*file.shape)) {
+      for (const TensorShape& shape : unit) of_units += count_of(shape);
+    }
+    CHECK(of_units == file.parameters);
+  }
+}
+
+TEST_CASE("memcalc names a class without a language model's head, and predicts none for it",
+          "[cmd]") {
+  const TemporaryDirectory scratch;
+  const std::string reward = make_config(
+      scratch, {{"architectures", {"LlamaForSequenceClassification"}}, {"num_labels", 1}});
+  const Json report = memcalc_json({reward});
+  CHECK(report["parameters"] == 7504928768);
+  CHECK(report["architecture"] == "LlamaForSequenceClassification");
+  for (const Arguments& more : {Arguments{"--sequence", "1024"},
+                                Arguments{"--limit", "40GB", "--solve", "seq", "--stage", "3"}}) {
+    Arguments arguments = {reward};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = memcalc(arguments);
+    CHECK(outcome.code == 2);
+    CHECK(contains(outcome.err, "is LlamaForSequenceClassification, whose head"));
+  }
+  const Outcome planned = run_gxp({"shard-plan", reward, "--cluster", "dgx-h100"});
+  CHECK(planned.code == 2);
+  CHECK(contains(planned.err, "steps are predicted for language models"));
+}
+
 TEST_CASE("memcalc counts the tensors of safetensors files without reading them", "[cmd]") {
   const std::string data = GXP_TEST_DATA "/ckpt/";
   const Json one = memcalc_json({data + "safetensors_single/model.safetensors"});
@@ -67,10 +109,15 @@ TEST_CASE("memcalc refuses a model's file in one line that says why", "[cmd]") {
   const auto [changes, code, words] = GENERATE(table<const char*, int, std::string>(
       {{R"({"model_type": "mixtral"})", 2, "gpt2, llama, mistral, qwen2, qwen3, gemma are"},
        {R"({"model_type": null})", 4, "'model_type' is missing"},
-       {R"({"hidden_size": null})", 4, "'hidden_size' is missing"},
+       {R"({"architectures": ["LlamaForRewardModel"]})", 2, "architectures is LlamaForRewardModel"},
+       {R"({"architectures": ["GPT2DoubleHeadsModel"]})", 2, "GPT2DoubleHeadsModel"},
+       {R"({"model_type": "gpt2", "add_cross_attention": true})", 2, "add_cross_attention is true"},
+       {R"({"model_type": "t5", "is_encoder_decoder": true})", 2, "model_type 't5'"},
        {R"({"hidden_size": "wide"})", 4, "a whole number from 0 expected, found string"},
        {R"({"num_hidden_layers": 0})", 2, "num_hidden_layers is 0"},
        {R"({"num_key_value_heads": 5})", 2, "make no model"},
+       {R"({"model_type": "qwen2", "num_attention_heads": 4, "num_key_value_heads": null})", 2,
+        "4 attention heads and 32 of keys and values, the class's own number, make no model"},
        {R"({"hidden_size": 16000000, "vocab_size": 16000000, "head_dim": 16000000})", 2,
         "at most 1e+15 can be planned"}}));
   const Outcome outcome = memcalc({make_config(scratch, Json::parse(changes))});

@@ -77,7 +77,7 @@ TEST_CASE("memcalc --solve finds the fewest GPUs of each stage", "[cmd]") {
   REQUIRE(results.size() == 4);
   CHECK(results[0]["gpus"].is_null());
   CHECK(results[0]["fits"] == false);
-  CHECK(results[1]["gpus"] == 7);
+  CHECK(results[1]["gpus"] == 6);
   CHECK(results[2]["gpus"] == 4);
   CHECK(results[3]["gpus"] == 3);
 }
@@ -134,6 +134,32 @@ TEST_CASE("memcalc cuts the model over tensor and pipeline parallelism first", "
   CHECK(states / kGiB == Approx(31.64).epsilon(0.003));
 }
 
+TEST_CASE("a data sheet's size is that GPU's memory, and memcalc says so", "[cmd]") {
+  const auto [limit, bytes, rule] = GENERATE(table<std::string, int64_t, std::string>({
+      {"80GB", 80LL << 30, "the 80 GiB of a100-80gb and h100"},
+      {"80gb", 80LL << 30, "80000MB"},
+      {"40GB", 40LL << 30, "the 40 GiB of a100-40gb"},
+      {"96GB", 95LL << 30, "h100-96gb-500w"},
+      {"141GB", 141'000'000'000, ""},
+      {"80000MB", 80'000'000'000, ""},
+      {"80GiB", 80LL << 30, ""},
+      {"80G", 80LL << 30, ""},
+      {"79.5GB", 79'500'000'000, ""},
+      {"24GB", 24'000'000'000, ""},
+  }));
+  const Json report = memcalc_json({"--params", "7b", "--limit", limit});
+  CAPTURE(limit);
+  CHECK(report["parameters"] == 7'000'000'000);
+  CHECK(report["limit_bytes"] == bytes);
+  CHECK(contains(report.value("limit_rule", ""), rule));
+  CHECK(report.contains("limit_rule") == !rule.empty());
+  const Json plan = Json::parse(run_gxp({"shard-plan", "llama3-8b", "--cluster", "dgx-h100",
+                                         "--limit", limit, "--format", "json"})
+                                    .out);
+  CHECK(plan["limit_bytes"] == bytes);
+  CHECK(plan.contains("limit_rule") == !rule.empty());
+}
+
 TEST_CASE("memcalc --solve fills a GPU's memory with a MODEL", "[cmd]") {
   const Arguments of = GENERATE(Arguments{"--solve", "batch", "--sequence", "2048"},
                                 Arguments{"--solve", "seq", "--recompute", "selective"},
@@ -144,8 +170,8 @@ TEST_CASE("memcalc --solve fills a GPU's memory with a MODEL", "[cmd]") {
   REQUIRE(results.size() == 4);
   for (const Json& row : results) {
     CHECK(row["value"] >= 1);
-    CHECK(row["total_bytes"] <= 80'000'000'000);
-    CHECK(row["next_total_bytes"] > 80'000'000'000);
+    CHECK(row["total_bytes"] <= 80LL << 30);
+    CHECK(row["next_total_bytes"] > 80LL << 30);
   }
   CHECK(results[3]["value"] > results[0]["value"]);
 }
@@ -156,7 +182,7 @@ TEST_CASE("memcalc tells what would make a MODEL fit", "[cmd]") {
   CHECK(report["results"][0]["fits"] == false);
   CHECK(report["results"][0]["binding"] == "activations");
   REQUIRE(report["changes"].size() >= 2);
-  for (const Json& change : report["changes"]) CHECK(change["total_bytes"] <= 40'000'000'000);
+  for (const Json& change : report["changes"]) CHECK(change["total_bytes"] <= 40LL << 30);
   CHECK_FALSE(
       memcalc_json({"gpt2", "--limit", "40GB", "--gpus", "8", "--stage", "1"}).contains("changes"));
 }

@@ -90,8 +90,10 @@ TEST_CASE("gxp topo fix writes a VM's file, or says why it cannot", "[cmd]") {
   REQUIRE(run_gxp({"topo", "fix", "--for-vm", kOci, "--devices", vm, "-o", made}).code == 0);
   CHECK(run_gxp({"topo", "diff", kOci, made}).code == 0);
   CHECK_THAT(read(made), Catch::Contains("busid=\"00a1:0f:00.0\""));
-  const Outcome refused =
-      run_gxp({"topo", "fix", "--for-vm", kOci, "--devices", kTopoData + "aws-p4d-24xl-topo.xml"});
+  const std::string unmade = vm + ".unmade";
+  const Outcome refused = run_gxp({"topo", "fix", "--for-vm", kOci, "--devices",
+                                   kTopoData + "aws-p4d-24xl-topo.xml", "-o", unmade});
+  CHECK_FALSE(std::filesystem::exists(unmade));
   CHECK(refused.code == 1);
   CHECK(refused.out.empty());
   CHECK_FALSE(refused.errors().empty());

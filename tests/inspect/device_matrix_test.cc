@@ -51,7 +51,7 @@ TEST_CASE("matrices are as kept, in nvidia-smi's form and in NCCL's", "[inspect]
   const HostTree host = load_matrix(name);
   const NcclPaths paths(host);
   const NcclRoutes routes(paths);
-  CHECK(matrix_text(host, smi_matrix(host), smi_legend()) == golden(name + ".smi"));
+  CHECK(matrix_text(host, smi_matrix(host), smi_legend(host)) == golden(name + ".smi"));
   CHECK(matrix_text(host, nccl_matrix(paths, routes, NcclView::kUsed), nccl_legend()) ==
         golden(name + ".nccl"));
 }
@@ -81,7 +81,7 @@ TEST_CASE("cells that differ are told by their reason", "[inspect]") {
   CHECK(wired[0].smi + wired[0].nccl == "PXBPIX");
   CHECK(wired[0].why == "NCCL takes the two levels of a Broadcom switch as one");
   CHECK(wired[0].cells.size() == 32);
-  CHECK(cells_text(smi, wired[0]) ==
+  CHECK(cells_text(host, smi, wired[0]) ==
         "GPU0-NIC0, GPU0-NIC1, GPU1-NIC2, GPU1-NIC3, GPU2-NIC4, GPU2-NIC5, GPU3-NIC6, GPU3-NIC7 "
         "and 24 more");
   const auto used = compare(smi, nccl_matrix(paths, routes, NcclView::kUsed), paths, routes);

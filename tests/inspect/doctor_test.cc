@@ -324,6 +324,19 @@ TEST_CASE("DMA-BUF is enough for GPUDirect RDMA", "[inspect][doctor]") {
   CHECK(seen_by(examine(patient), "gpu-direct").verdict == DoctorVerdict::kProblem);
 }
 
+TEST_CASE("doctor advises what helps: nothing for a GeForce, the host for a recording",
+          "[inspect][doctor]") {
+  Patient patient;
+  patient.of_gpu("device", "0x2684");
+  const std::vector<Diagnosis> found = examine(patient);
+  CHECK(seen_by(found, "gpu-direct").verdict == DoctorVerdict::kWarning);
+  for (const Diagnosis& one : found) {
+    if (one.check->id == "gpu-direct") CHECK(contains(one.remedy(), "nothing"));
+    if (contains(one.seen.what, "not recorded"))
+      CHECK(one.remedy() == "run gxp topo doctor on the host");
+  }
+}
+
 TEST_CASE("a limit of locked memory that does not bind the process is no problem",
           "[inspect][doctor]") {
   Patient patient = healthy();

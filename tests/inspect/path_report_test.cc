@@ -1,10 +1,13 @@
 #include "lib/inspect/view/path_report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "lib/base/error.h"
 #include "lib/base/text/text_file.h"
 #include "lib/topo/read/nccl_xml.h"
+#include "lib/topo/read/smi_matrix.h"
 #include "lib/topo/read/xml_text.h"
 #include "tests/catch.h"
 
@@ -70,6 +73,73 @@ TEST_CASE("the reason of a type names what is passed", "[inspect]") {
       }));
   CAPTURE(host, from, to);
   CHECK_THAT(path_text(host, from, to), Catch::Contains(reason));
+}
+
+// The same of a pasted matrix.
+std::string path_in_matrix(const std::string& text, const std::string& from,
+                           const std::string& to) {
+  const HostTree host = host_of_matrix(read_pasted_matrix(text, "m.txt"), "m.txt");
+  const NcclPaths paths(host);
+  Report report{.schema = "gxp.topo/1"};
+  add_path(report, NcclRoutes(paths), find_end(paths, from), find_end(paths, to));
+  return to_text(report);
+}
+
+TEST_CASE("a matrix tells types of paths, and no speeds", "[inspect]") {
+  const std::string text =
+      "GPU0 GPU1 NIC0 CPU Affinity\nGPU0 X NV4 PIX 0-3\nGPU1 NV4 X SYS 4-7\nNIC0: mlx5_4\n";
+  const auto [from, to, type] = GENERATE(table<std::string, std::string, std::string>(
+      {{"GPU0", "NIC0", "PIX"}, {"GPU0", "mlx5_4", "PIX"}, {"GPU0", "GPU1", "NVL"}}));
+  const std::string report = path_in_matrix(text, from, to);
+  CAPTURE(report);
+  CHECK_THAT(report, Catch::Contains("type: " + type));
+  CHECK_THAT(report, Catch::Contains("GB/s: unknown: nvidia-smi topo -m tells no speeds"));
+  CHECK_THAT(report, !Catch::Contains("limited by") && !Catch::Contains("1.25"));
+}
+
+TEST_CASE("a port without a speed has NCCL's default, or none where its source tells none",
+          "[inspect]") {
+  const auto [known, said] = GENERATE(table<bool, std::string>({
+      {true,
+       "GB/s, as NCCL counts: 1.25\nlimited by: NIC 0000:02:00.0 -> eth7\n"
+       "assumed: 10 Gbit/s, NCCL's default, for eth7, whose speed is not told"},
+      {false, "GB/s: unknown: a file tells no speed of eth7"},
+  }));
+  HostTree host = read_nccl_xml(
+      "<system version=\"1\"><cpu numaid=\"0\" arch=\"arm64\">"
+      "<pci busid=\"0000:01:00.0\" class=\"0x030200\"><gpu dev=\"0\" sm=\"90\" rank=\"0\"/></pci>"
+      "<pci busid=\"0000:02:00.0\" class=\"0x020000\"><nic><net name=\"eth7\" dev=\"0\"/></nic>"
+      "</pci></cpu></system>",
+      "t.xml");
+  host.source = "a file";
+  host.port_speeds_known = known;
+  const NcclPaths paths(host);
+  Report report{.schema = "gxp.topo/1"};
+  add_path(report, NcclRoutes(paths), find_end(paths, "GPU0"), find_end(paths, "eth7"));
+  CHECK_THAT(to_text(report), Catch::Contains(said));
+}
+
+TEST_CASE("peer states decide peer-to-peer", "[inspect]") {
+  const auto [state, verdict] = GENERATE(table<std::string, std::string>({
+      {"OK", "peer-to-peer: unknown\n  because: NVML reports OK"},
+      {"U", "peer-to-peer: unknown\n  because: NVML reports U"},
+      {"TNS", "peer-to-peer: no\n  because: NVML reports TNS: the topology"},
+      {"CNS", "peer-to-peer: no\n  because: NVML reports CNS: the chipset"},
+      {"GNS", "peer-to-peer: no\n  because: NVML reports GNS: a GPU"},
+      {"NS", "peer-to-peer: no\n  because: NVML reports NS"},
+      {"DR", "peer-to-peer: no\n  because: NVML reports DR: a registry key"},
+  }));
+  const std::string states = fmt::format("GPU0 GPU1\nGPU0 X {0}\nGPU1 {0} X\n", state);
+  const std::string alone = path_in_matrix(states, "GPU0", "GPU1");
+  CHECK_THAT(alone, Catch::Contains(verdict));
+  CHECK_THAT(alone, Catch::Contains("type: unknown") && !Catch::Contains("PHB"));
+  // With the places of the GPUs beside it.
+  const std::string places = "GPU0 GPU1\nGPU0 X PIX\nGPU1 PIX X\n";
+  const std::string both = path_in_matrix(places + states, "GPU0", "GPU1");
+  CHECK_THAT(both, Catch::Contains("NVML reports " + state));
+  CHECK_THAT(both,
+             Catch::Contains(contains(verdict, ": no") ? "peer-to-peer: no" : "peer-to-peer: yes"));
+  CHECK((both.find("NCCL uses: PHB") != std::string::npos) == contains(verdict, ": no"));
 }
 
 TEST_CASE("a path needs two ends that NCCL has", "[inspect]") {

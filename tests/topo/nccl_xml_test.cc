@@ -107,7 +107,7 @@ TEST_CASE("a broken topology file is an error that says where and why", "[topo]"
       {"\n <system version=\"3\"/>", "t.xml:2:2: <system version=\"3\">: 1, NCCL's, and 2, RCCL's"},
       {in_system("<pci/>"), "t.xml:3:1: <pci> has no busid; every device needs one"},
       {in_system("<pci busid=\"1\" class=\"0x03\" link_width=\"-4\"/>"),
-       "t.xml:3:1: <pci link_width=\"-4\">: must be a number from 0 to 64"},
+       "t.xml:3:1: <pci link_width=\"-4\">: must be a number from 0 to 2147483647"},
       {in_system("<pci busid=\"1\" class=\"0x03\" link_width=\"1e999\"/>"), "must be a number"},
       {in_system(gpu("1", "<nvlink target=\"2\" count=\"nan\"/>")),
        "<nvlink count=\"nan\">: must be a number from 1 to 1024"},
@@ -119,6 +119,33 @@ TEST_CASE("a broken topology file is an error that says where and why", "[topo]"
   const std::string message = complaint(ErrorKind::kCorrupt, [&, &t = text] { parse_nccl(t); });
   CHECK(message.find("read topology t.xml:") == 0);
   CHECK(message.find(said) != std::string::npos);
+}
+
+TEST_CASE("numbers that Linux and plugins write without a meaning are read", "[topo]") {
+  const auto [width, lanes] =
+      GENERATE(table<std::string, int>({{"16", 16}, {"64", 64}, {"128", 0}, {"255", 0}}));
+  const HostTree host = parse_nccl(
+      in_system("<pci busid=\"1\" class=\"0x02\" link_width=\"" + width +
+                "\"><nic><net name=\"efa0\" dev=\"0\" maxconn=\"2147483647\"/></nic></pci>"));
+  const PartId port = host.all_of(PartKind::kPort)[0];
+  CHECK(host[host.find_bus("1")].link.now.lanes == lanes);
+  CHECK(host[host.find_bus("1")].link.width_text == width);
+  CHECK(info_of<PortInfo>(host[port]).max_connections == 2147483647);
+}
+
+TEST_CASE("bus ids are those of a host, of which a file may have several", "[topo]") {
+  const std::string node =
+      "<cpu numaid=\"0\" host_hash=\"{0}\"><pci busid=\"1\" class=\"0x0302\"><gpu dev=\"0\" "
+      "rank=\"{1}\"><nvlink target=\"2\"/></gpu></pci><pci busid=\"2\" class=\"0x0302\"/></cpu>";
+  const HostTree host =
+      parse_nccl("<system version=\"1\">" + fmt::format(fmt::runtime(node), "0xa", 0) +
+                 fmt::format(fmt::runtime(node), "0xb", 1) + "</system>");
+  CHECK(host.notes.empty());
+  CHECK(count_hosts(host) == 2);
+  REQUIRE(host.cross_links().size() == 2);
+  for (const CrossLink& link : host.cross_links())
+    CHECK(host_hash_of(host, link.from) == host_hash_of(host, link.to));
+  CHECK(host.cross_links()[0].to != host.cross_links()[1].to);
 }
 
 TEST_CASE("nesting up to the limit is fine", "[topo]") {

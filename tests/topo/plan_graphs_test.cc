@@ -54,6 +54,14 @@ TEST_CASE("a plan's graph file carries what the plan does, in equal channels", "
   }
 }
 
+TEST_CASE("one GPU has no graph but with those of other hosts", "[topo][plan]") {
+  Topology topology = load_topology("pcie:1");
+  CHECK_THROWS_WITH(channel_graphs_of(plan_cluster(topology), topology.trees[0]),
+                    Catch::Contains("one GPU has no ring"));
+  topology.hosts.push_back({.name = "other", .tree = 0});
+  CHECK(channel_graphs_of(plan_cluster(topology), topology.trees[0]).graphs.size() == 2);
+}
+
 TEST_CASE("the plan of a machine carries what the rings of its published graph carry",
           "[topo][plan]") {
   const Topology topology = hosts_of("azure-ncv4-topo.xml", 1);

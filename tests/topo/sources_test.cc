@@ -39,6 +39,16 @@ TEST_CASE("content decides what a file is", "[topo]") {
   CHECK(topology.hosts.size() == 1);
 }
 
+TEST_CASE("what PowerShell writes is read: UTF-16 with a byte order mark", "[topo]") {
+  std::string text = "\xff\xfe";
+  for (const char c : std::string("\tGPU0\tGPU1\tCPU Affinity\r\nGPU0\t X \tPIX\t0-3\r\n")) {
+    text += c;
+    text += '\0';
+  }
+  const PlantedFile file(text);
+  CHECK(load_host(file.path()).all_of(PartKind::kGpu).size() == 2);
+}
+
 TEST_CASE("a file of rings and trees has no host", "[topo]") {
   const std::string file = kData + "azure-ncv4-graph.xml";
   CHECK(load_topology(file).channel_graphs.size() == 3);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/base/error.h"
+#include "lib/topo/nccl/nccl_routes.h"
 #include "lib/topo/read/source_host.h"
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"
@@ -29,6 +30,40 @@ TEST_CASE("one part stands for a switch, and root ports are left out, as in NCCL
   CHECK(host.find_bus("0000:3a:00.0") == kNoPart);
   const PartId node = host.find_above(gpu, PartKind::kNumaNode);
   CHECK(std::get<NumaNodeInfo>(host[node].info).number == 1);
+}
+
+TEST_CASE("a recorded GPU's id and name decide on GPUDirect RDMA", "[topo]") {
+  const auto [device, name, receive, send, flush] =
+      GENERATE(table<std::string, std::string, RouteAnswer, RouteAnswer, RouteAnswer>({
+          {"0x2330", "NVIDIA H100 80GB HBM3", RouteAnswer::kYes, RouteAnswer::kYes,
+           RouteAnswer::kNo},
+          {"0x2330", "", RouteAnswer::kYes, RouteAnswer::kYes, RouteAnswer::kNo},
+          {"0x20b2", "", RouteAnswer::kYes, RouteAnswer::kYes, RouteAnswer::kYes},
+          {"0x2230", "NVIDIA RTX A6000", RouteAnswer::kYes, RouteAnswer::kYes, RouteAnswer::kYes},
+          {"0x2684", "NVIDIA GeForce RTX 4090", RouteAnswer::kNo, RouteAnswer::kNo,
+           RouteAnswer::kYes},
+          {"0x1e02", "NVIDIA TITAN RTX", RouteAnswer::kNo, RouteAnswer::kNo, RouteAnswer::kYes},
+      }));
+  PlantedHost planted = planted_gpu_host();
+  RecordedRoot& root = planted.root;
+  root.add_file(PlantedHost::folder_of(kPlantedGpu) + "/device", device + "\n");
+  const std::string bus_id = PlantedHost::bus_id_of(kPlantedGpu);
+  root.add_file("/proc/driver/nvidia/gpus/" + bus_id + "/information",
+                "Model: \t\t " + name + "\nGPU UUID: \t GPU-8932f937\n");
+  root.add_file("/proc/driver/nvidia/version",
+                "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  555.42\n");
+  root.add_file("/proc/sys/kernel/osrelease", "6.8.0\n");
+  root.add_file("/sys/module/nvidia/version", "555.42\n");
+  const HostTree host = read_system(root);
+  const NcclPaths paths(host);
+  const NcclRoutes routes(paths);
+  const PartId gpu = find_part(host, "GPU0");
+  const PartId port = find_part(host, "mlx5_0");
+  CAPTURE(device, name);
+  CHECK(routes.gpu_direct(gpu, port, NcclRoutes::Direction::kReceive).answer == receive);
+  CHECK(routes.gpu_direct(gpu, port, NcclRoutes::Direction::kSend).answer == send);
+  CHECK(routes.needs_flush(gpu, port).answer == flush);
+  CHECK(info_of<GpuInfo>(host[gpu]).uuid == "GPU-8932f937");
 }
 
 TEST_CASE("an RDMA device's port says all, and its interface is not shown twice", "[topo]") {

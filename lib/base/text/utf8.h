@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace gxp {
@@ -15,5 +16,9 @@ size_t utf8_length(std::string_view text);
 constexpr bool continues_utf8(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0) == 0x80;
 }
+
+// Text that begins with UTF-16's byte order mark, as PowerShell writes files, in UTF-8; text that
+// begins with UTF-8's mark without it; other text as it is. What is no character becomes U+FFFD.
+std::string to_utf8(std::string text);
 
 }  // namespace gxp

@@ -127,10 +127,11 @@ std::string doctor_text(const HostTree& host, const std::vector<Diagnosis>& diag
       counted(size_t(number_of(diagnoses, DoctorVerdict::kProblem)), "problem"),
       counted(size_t(number_of(diagnoses, DoctorVerdict::kWarning)), "warning"),
       number_of(diagnoses, DoctorVerdict::kUnseen));
-  for (const auto& [check, seen] : sorted) {
+  for (const Diagnosis& one : sorted) {
+    const auto& [check, seen] = one;
     text += fmt::format("{:<13}  {:<16}  {}\n", to_string(seen.verdict), check->id, seen.what);
     if (seen.verdict == DoctorVerdict::kOk) continue;
-    text += fmt::format("{:33}why: {}\n{:33}do:  {}\n", "", check->why, "", check->remedy);
+    text += fmt::format("{:33}why: {}\n{:33}do:  {}\n", "", check->why, "", one.remedy());
   }
   return text;
 }
@@ -143,9 +144,10 @@ Report doctor_report(const HostTree& host, const std::vector<Diagnosis>& diagnos
                                      {"could_not_see", DoctorVerdict::kUnseen}})
     report.facts.push_back({{key}, int64_t{number_of(diagnoses, verdict)}});
   Table& table = report.add_table("checks", {{"id"}, {"verdict"}, {"seen"}, {"why"}, {"remedy"}});
-  for (const auto& [check, seen] : diagnoses) {
+  for (const Diagnosis& one : diagnoses) {
+    const auto& [check, seen] = one;
     table.add_row({std::string(check->id), std::string(to_string(seen.verdict)), seen.what,
-                   std::string(check->why), std::string(check->remedy)});
+                   std::string(check->why), one.remedy()});
   }
   return report;
 }

@@ -50,7 +50,8 @@ struct DoctorSight {
 
 struct Seen {
   DoctorVerdict verdict = DoctorVerdict::kOk;
-  std::string what;  // a sentence without its full stop
+  std::string what;      // a sentence without its full stop
+  std::string remedy{};  // "": the check's
 };
 
 struct DoctorCheck {
@@ -63,6 +64,9 @@ struct DoctorCheck {
 struct Diagnosis {
   const DoctorCheck* check = nullptr;
   Seen seen;
+  [[nodiscard]] std::string remedy() const {
+    return seen.remedy.empty() ? std::string(check->remedy) : seen.remedy;
+  }
 };
 
 std::span<const DoctorCheck> doctor_checks();

@@ -8,6 +8,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/inspect/check/doctor_checks.h"
+#include "lib/topo/model/gpu_models.h"
 #include "lib/topo/read/gpu_direct_facts.h"
 
 namespace gxp {
@@ -51,6 +52,13 @@ Seen look_at_gpu_direct(const DoctorSight& sight) {
   GpuDirectFacts facts = read_gpu_direct_facts(sight.root);
   if (const auto& rdma = sight.process.rdma; rdma && !rdma->ports.empty())
     facts.nic_takes_dma_buf = std::ranges::all_of(rdma->ports, &RdmaFacts::Port::takes_dma_buf);
+  const auto is_consumer = [&](const DoctorDevice& gpu) {
+    return is_consumer_gpu(sight.host[gpu.part]);
+  };
+  if (std::ranges::all_of(nvidia_gpus_of(sight), is_consumer)) {
+    return {DoctorVerdict::kWarning, std::string(kNoGpuDirectOnConsumerGpus),
+            "nothing; professional and data-center GPUs have it"};
+  }
   const GpuDirectVerdict verdict = judge_gpu_direct(facts);
   if (verdict.is_on()) return ok(verdict.why);
   return verdict.way == GpuDirectWay::kUnknown ? unseen(verdict.why) : problem(verdict.why);

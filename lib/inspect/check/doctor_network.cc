@@ -67,7 +67,7 @@ void look_at_packets(const DoctorSight& sight, const RdmaPort& port, DoctorFindi
 
 Seen look_at_verbs(const DoctorSight& sight) {
   if (!has_rdma(sight)) return ok(kNoRdma);
-  if (!sight.root.exists("/dev/null")) return unseen("/dev is not recorded; run it on the host");
+  if (!sight.root.exists("/dev/null")) return not_recorded("/dev is");
   const std::vector<std::string> devices = sight.root.list("/dev/infiniband");
   if (std::ranges::none_of(devices, [](const auto& name) { return name.starts_with("uverbs"); }))
     return problem("there are RDMA devices in /sys, but no /dev/infiniband/uverbs*");

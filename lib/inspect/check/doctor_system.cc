@@ -12,8 +12,7 @@
 namespace gxp {
 namespace {
 
-constexpr const char* kNotRecorded =
-    "it is the process's own, and not recorded; run it on the host";
+constexpr const char* kOfProcess = "it is the process's own, and";
 constexpr uint64_t kUnlimited = ~uint64_t{0};
 
 // The soft limit of that name in /proc/self/limits.
@@ -64,7 +63,7 @@ Seen look_at_sysfs(const DoctorSight& sight) {
       return problem("the driver has GPUs that /sys does not show: it is masked");
   }
   const std::set<std::string> own = own_interfaces(sight);
-  if (own.empty()) return unseen("/proc/net/dev is not recorded; run it on the host");
+  if (own.empty()) return not_recorded("/proc/net/dev is");
   for (const std::string& name : sight.root.list("/sys/class/net")) {
     // Among the interfaces there is a file of bonding's.
     if (!own.contains(name) && sight.root.exists("/sys/class/net/" + name + "/type"))
@@ -75,7 +74,7 @@ Seen look_at_sysfs(const DoctorSight& sight) {
 
 Seen look_at_locked_memory(const DoctorSight& sight) {
   const auto limit = limit_of(sight, "Max locked memory");
-  if (!limit) return unseen(kNotRecorded);
+  if (!limit) return not_recorded(kOfProcess);
   if (*limit == kUnlimited) return ok("unlimited");
   const bool matters = has_rdma(sight);
   constexpr uint64_t kRegistered = 16u << 20;
@@ -89,7 +88,7 @@ Seen look_at_locked_memory(const DoctorSight& sight) {
 Seen look_at_open_files(const DoctorSight& sight) {
   constexpr uint64_t kEnough = 4096;
   const auto limit = limit_of(sight, "Max open files");
-  if (!limit) return unseen(kNotRecorded);
+  if (!limit) return not_recorded(kOfProcess);
   if (*limit == kUnlimited) return ok("unlimited");
   return {*limit < kEnough ? DoctorVerdict::kWarning : DoctorVerdict::kOk,
           fmt::format("{} at most", *limit)};
@@ -97,7 +96,7 @@ Seen look_at_open_files(const DoctorSight& sight) {
 
 Seen look_at_shared_memory(const DoctorSight& sight) {
   constexpr uint64_t kDockers = 64u << 20, kSmall = 1u << 30;  // docker's default is 64 MiB
-  if (!sight.root.exists("/proc/self/mountinfo")) return unseen(kNotRecorded);
+  if (!sight.root.exists("/proc/self/mountinfo")) return not_recorded(kOfProcess);
   const auto options = mount_options(sight, "/dev/shm");
   if (!options) return problem("nothing is mounted at /dev/shm");
   const auto size = size_option(*options);
@@ -115,7 +114,7 @@ Seen look_at_shared_memory(const DoctorSight& sight) {
 Seen look_at_cpu_mask(const DoctorSight& sight) {
   const std::string status = sight.root.read("/proc/self/status").value_or("");
   const std::string_view list = value_behind(status, "Cpus_allowed_list:");
-  if (list.empty()) return unseen(kNotRecorded);
+  if (list.empty()) return not_recorded(kOfProcess);
   const auto allowed = CpuSet::parse_list(list);
   if (!allowed) return unseen("/proc/self/status has no list of CPUs");
   DoctorFindings findings;
@@ -151,7 +150,7 @@ Seen look_at_numa_balancing(const DoctorSight& sight) {
   if (sight.host.all_of(PartKind::kNumaNode).size() < 2) return ok("there is one NUMA node");
   const auto setting = sight.root.read_number("/proc/sys/kernel/numa_balancing");
   if (!setting && sight.root.exists("/proc/sys/kernel")) return ok("the kernel has none");
-  if (!setting) return unseen("/proc/sys/kernel is not recorded; run it on the host");
+  if (!setting) return not_recorded("/proc/sys/kernel is");
   return *setting == 0 ? ok("off") : warning("on");
 }
 
@@ -159,7 +158,7 @@ Seen look_at_nccl(const DoctorSight& sight) {
   const ProcessFacts& process = sight.process;
   if (!process.nccl_version.empty()) return ok("version " + process.nccl_version);
   if (gpus_of(sight).empty()) return ok("none, and there are no GPUs here");
-  if (process.nccl_error.empty()) return unseen("it is not recorded; run it on the host");
+  if (process.nccl_error.empty()) return not_recorded("it is");
   return warning(process.nccl_error);
 }
 

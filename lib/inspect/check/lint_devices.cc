@@ -22,13 +22,13 @@ bool is_described(const GpuInfo& gpu) {
 
 template <class Info>
 void say_number_twice(const LintSubject& subject, PartKind kind, std::optional<int> Info::*number,
-                      std::string_view what, const Say& say) {
+                      std::string_view what, const Say& say, bool per_host = true) {
   using Key = std::optional<std::pair<std::string, std::string>>;
   const auto key_of = [&](const Part& part) {
     const int known = (info_of<Info>(part).*number).value_or(-1);
     return known < 0 ? Key() : Key({std::to_string(known), ""});
   };
-  say_twice(subject, subject.host.all_of(kind), what, key_of, say);
+  say_twice(subject, subject.host.all_of(kind), what, key_of, say, per_host);
 }
 
 void check_gpu_rank(const LintPart& one, const Say& say) {
@@ -38,7 +38,7 @@ void check_gpu_rank(const LintPart& one, const Say& say) {
 }
 
 void check_gpu_rank_twice(const LintSubject& subject, const Say& say) {
-  say_number_twice(subject, PartKind::kGpu, &GpuInfo::rank, "rank", say);
+  say_number_twice(subject, PartKind::kGpu, &GpuInfo::rank, "rank", say, false);
 }
 
 void check_gpu_dev(const LintPart& one, const Say& say) {

@@ -64,9 +64,7 @@ void check_unknown_element(const LintSubject& subject, const Say& say) {
 }
 
 void check_numa_id(const LintPart& node, const Say& say) {
-  const std::optional<int> number = info_of<NumaNodeInfo>(node.part).number;
-  if (number.value_or(-1) < 0)
-    say(node.place(), "{}", number ? "numaid is -1" : "there is no numaid");
+  if (!info_of<NumaNodeInfo>(node.part).number) say(node.place(), "there is no numaid");
 }
 
 void check_numa_id_twice(const LintSubject& subject, const Say& say) {
@@ -74,7 +72,7 @@ void check_numa_id_twice(const LintSubject& subject, const Say& say) {
   const auto key_of = [](const Part& part) {
     const auto& node = info_of<NumaNodeInfo>(part);
     const int number = node.number.value_or(-1);
-    return number < 0 ? Key() : Key({std::to_string(number), node.host_hash});
+    return number < 0 ? Key() : Key({std::to_string(number), ""});
   };
   say_twice(subject, subject.host.all_of(PartKind::kNumaNode), "numaid", key_of, say);
 }
@@ -134,9 +132,8 @@ constexpr auto kNumaRules = [] {
        "NCCL passes over it, and what lies within", "correct its name or place, or leave it out",
        check_unknown_element},
       {"numa-id-missing", kError, "a NUMA node without a number",
-       "NCCL stops at a <cpu> without numaid; -1 is what kernels without NUMA say, and matches no "
-       "node",
-       "number the nodes from 0, as in /sys/devices/system/node",
+       "NCCL stops at a <cpu> without numaid",
+       "number the nodes from 0, as in /sys/devices/system/node; -1 where the kernel knows none",
        each<PartKind::kNumaNode, check_numa_id>, true},
       {"numa-id-twice", kError, "two NUMA nodes of one number",
        "NCCL finds the first when it looks for a GPU's node",

@@ -76,17 +76,18 @@ void each(const LintSubject& subject, const Say& say) {
   for (const PartId id : subject.host.all_of(kKind)) kCheck(subject.at(id), say);
 }
 
-// Reports the second and further parts with one key. `key_of` returns the shown text and what else
-// must be equal; nothing: the part has no key.
+// Reports the second and further parts of a host with one key. `key_of` returns the shown text and
+// what else must be equal; nothing: the part has no key.
 template <class KeyOf>
 void say_twice(const LintSubject& subject, std::span<const PartId> parts, std::string_view what,
-               const KeyOf& key_of, const Say& say) {
-  std::map<std::pair<std::string, std::string>, int> lines;
+               const KeyOf& key_of, const Say& say, bool per_host = true) {
+  std::map<std::tuple<std::string_view, std::string, std::string>, int> lines;
   for (const PartId id : parts) {
     const std::optional<std::pair<std::string, std::string>> key = key_of(subject.host[id]);
     if (!key) continue;
     const SourcePlace place = subject.host[id].place;
-    const auto [first, is_new] = lines.try_emplace(*key, place.line);
+    const std::string_view host = per_host ? host_hash_of(subject.host, id) : "";
+    const auto [first, is_new] = lines.try_emplace({host, key->first, key->second}, place.line);
     if (!is_new)
       say(place, "{} {} occurs twice, first in line {}", what, key->first, first->second);
   }

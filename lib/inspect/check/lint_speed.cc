@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "lib/inspect/check/lint_rules.h"
+#include "lib/topo/model/text_parts.h"
 #include "lib/topo/nccl/nccl_rules.h"
 
 namespace gxp {
@@ -51,9 +52,15 @@ void check_width(const LintPart& one, const Say& say) {
   if (one.part.bus_id.empty() || one.part.link.now.lanes != 0) return;
   if (one.part.link.width_text.empty()) {
     say(one.place(), "{} has no link_width", one.part.bus_id);
-  } else {
+  } else if (leading_number<int>(one.part.link.width_text) == 0) {
     say(one.place(), "link_width of {} is 0", one.part.bus_id);
   }
+}
+
+void check_width_unknown(const LintPart& one, const Say& say) {
+  const std::string& text = one.part.link.width_text;
+  if (one.part.link.now.lanes == 0 && leading_number<int>(text) > 0)
+    say(one.place(), "link_width of {} is {}", one.part.bus_id, text.substr(0, kShown));
 }
 
 void check_below_siblings(const LintSubject& subject, const Say& say) {
@@ -126,6 +133,9 @@ constexpr auto kSpeedRules = [] {
       {"width-missing", kWarning, "a link without lanes",
        "NCCL takes 16, which a x8 or x4 device does not have",
        "add link_width, as in /sys/bus/pci/devices/*/max_link_width", each_part<check_width>, true},
+      {"width-unknown", kWarning, "more lanes than a link can have",
+       "Linux writes 255 for what it does not know; NCCL counts as many lanes",
+       "write the lanes that the link has, such as 16", each_part<check_width_unknown>, true},
       {"link-below-siblings", kWarning, "a slower link than others of its kind have",
        "every collective waits for its slowest GPU or NIC",
        "look for a bad riser or slot (lspci -vv, LnkSta), or correct the file",

@@ -91,6 +91,7 @@ DeviceMatrix devices_of(const HostTree& host) {
   if (nics.empty()) nics = host.all_of(PartKind::kNic);
   std::ranges::copy_if(nics, std::back_inserter(matrix.nics),
                        [&](PartId nic) { return is_on_pcie(host, pcie_part(host, nic)); });
+  sort_by_number(host, matrix.nics);
   return matrix;
 }
 
@@ -156,6 +157,13 @@ std::vector<PartId> DeviceMatrix::devices() const {
 DeviceMatrix smi_matrix(const HostTree& host) {
   DeviceMatrix matrix = devices_of(host);
   const NvLinks nvlinks(host);
+  if (!host.places_known) {
+    fill(matrix, [&](PartId row, PartId column) {
+      const auto told = host.peer_states.find({row, column});
+      return told == host.peer_states.end() ? std::string("U") : told->second;
+    });
+    return matrix;
+  }
   fill(matrix, [&](PartId row, PartId column) {
     const int count = nvlinks.between(row, column);
     return count > 0 ? fmt::format("NV{}", count) : pcie_cell(host, row, column);

@@ -21,8 +21,10 @@ struct DeviceMatrix {
 };
 
 // As in `nvidia-smi topo -m`: NV# (the NVLinks between the two, or the lower number of their links
-// to NVSwitches), PIX, PXB, PHB, NODE, SYS. GPUs are in the order of their numbers; NICs without a
-// PCIe device are left out. Source: nvidia-smi's legend.
+// to NVSwitches), PIX, PXB, PHB, NODE, SYS. GPUs and NICs are in the order of their numbers; NICs
+// without a PCIe device are left out. Where the source does not tell how GPUs are joined
+// (HostTree::places_known), the cells are its states of peers, as in `nvidia-smi topo -p2p`.
+// Source: nvidia-smi's legend.
 DeviceMatrix smi_matrix(const HostTree& host);
 // NCCL's path types between the same devices, by the wiring (kWired) or where it sends data
 // (kUsed); DIS for what it leaves out.
@@ -43,9 +45,10 @@ std::vector<MatrixDifference> compare(const DeviceMatrix& smi, const DeviceMatri
 // behind the GPUs' rows, a legend, the NICs' names.
 std::string matrix_text(const HostTree& host, const DeviceMatrix& matrix, std::string_view legend);
 // The legends of smi_matrix() and of nccl_matrix().
-std::string_view smi_legend();
+std::string_view smi_legend(const HostTree& host);
 std::string_view nccl_legend();
 // "GPU0-NIC0, GPU0-NIC1 and 12 more"
-std::string cells_text(const DeviceMatrix& matrix, const MatrixDifference& difference);
+std::string cells_text(const HostTree& host, const DeviceMatrix& matrix,
+                       const MatrixDifference& difference);
 
 }  // namespace gxp

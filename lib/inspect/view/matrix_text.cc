@@ -23,6 +23,17 @@ constexpr std::string_view kSmiLegend =
     "  PIX  = Connection traversing at most a single PCIe bridge\n"
     "  NV#  = Connection traversing a bonded set of # NVLinks\n";
 
+constexpr std::string_view kPeerLegend =
+    "\nLegend:\n\n"
+    "  X    = Self\n"
+    "  OK   = Status Ok\n"
+    "  CNS  = Chipset not supported\n"
+    "  GNS  = GPU not supported\n"
+    "  TNS  = Topology not supported\n"
+    "  NS   = Not supported\n"
+    "  DR   = Disabled by regkey\n"
+    "  U    = Unknown\n";
+
 constexpr std::string_view kNcclLegend =
     "\nLegend, nearest first:\n\n"
     "  X    = the device itself\n"
@@ -38,11 +49,13 @@ constexpr std::string_view kNcclLegend =
     "  SYS  = from one NUMA node to another\n"
     "  DIS  = NCCL has no path\n";
 
-// "GPU0", "NIC3": by place, as nvidia-smi numbers them.
-std::vector<std::string> short_names(const DeviceMatrix& matrix) {
+// "GPU0", "NIC3": by the source's numbers where it tells them, else counted as nvidia-smi does.
+std::vector<std::string> short_names(const HostTree& host, const DeviceMatrix& matrix) {
   std::vector<std::string> names;
-  for (size_t i = 0; i < matrix.gpus.size(); ++i) names.push_back(fmt::format("GPU{}", i));
-  for (size_t i = 0; i < matrix.nics.size(); ++i) names.push_back(fmt::format("NIC{}", i));
+  for (const int number : numbers_of(host, matrix.gpus))
+    names.push_back(fmt::format("GPU{}", number));
+  for (const int number : numbers_of(host, matrix.nics))
+    names.push_back(fmt::format("NIC{}", number));
   return names;
 }
 
@@ -56,11 +69,13 @@ std::string affinity_columns(const HostTree& host, PartId gpu) {
 
 }  // namespace
 
-std::string_view smi_legend() { return kSmiLegend; }
+std::string_view smi_legend(const HostTree& host) {
+  return host.places_known ? kSmiLegend : kPeerLegend;
+}
 std::string_view nccl_legend() { return kNcclLegend; }
 
 std::string matrix_text(const HostTree& host, const DeviceMatrix& matrix, std::string_view legend) {
-  const std::vector<std::string> names = short_names(matrix);
+  const std::vector<std::string> names = short_names(host, matrix);
   std::string text =
       fmt::format("\t{}\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n", fmt::join(names, "\t"));
   for (size_t row = 0; row < names.size(); ++row) {
@@ -74,12 +89,13 @@ std::string matrix_text(const HostTree& host, const DeviceMatrix& matrix, std::s
   const std::vector<std::string> parts = names_of_parts(host);
   text += "\nNIC Legend:\n\n";
   for (size_t i = 0; i < matrix.nics.size(); ++i)
-    text += fmt::format("  NIC{}: {}\n", i, parts[matrix.nics[i]]);
+    text += fmt::format("  {}: {}\n", names[matrix.gpus.size() + i], parts[matrix.nics[i]]);
   return text;
 }
 
-std::string cells_text(const DeviceMatrix& matrix, const MatrixDifference& difference) {
-  const std::vector<std::string> names = short_names(matrix);
+std::string cells_text(const HostTree& host, const DeviceMatrix& matrix,
+                       const MatrixDifference& difference) {
+  const std::vector<std::string> names = short_names(host, matrix);
   const std::vector<PartId> devices = matrix.devices();
   const auto name = [&](PartId part) {
     return names[size_t(std::ranges::find(devices, part) - devices.begin())];

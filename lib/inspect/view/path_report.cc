@@ -105,6 +105,47 @@ void add_verdicts(Report& report, const NcclRoutes& routes, PartId from, PartId 
   add_verdict(report, "flush", "flush after receiving", routes.needs_flush(gpu, port));
 }
 
+// The ports on the way whose speed is not told.
+std::string ports_without_speed(const HostTree& host, const NcclPath& path) {
+  const std::vector<std::string> names = names_of_parts(host);
+  std::string list;
+  for (const PathHop& hop : path.hops) {
+    for (const PartId part : {hop.from, hop.to}) {
+      const bool is_port = part != kNoPart && host[part].kind == PartKind::kPort;
+      if (is_port && info_of<PortInfo>(host[part]).mbit_per_s == 0)
+        list += (list.empty() ? "" : ", ") + names[part];
+    }
+  }
+  return list;
+}
+
+// Why the bandwidth of a path is not known; "": it is.
+std::string untold_speed(const HostTree& host, const NcclPath& path) {
+  if (!host.places_known || !host.speeds_known)
+    return fmt::format("{} tells no speeds", host.source);
+  const std::string ports = host.port_speeds_known ? "" : ports_without_speed(host, path);
+  return ports.empty() ? "" : fmt::format("{} tells no speed of {}", host.source, ports);
+}
+
+Cell told_rate(bool is_told, double gb_per_s) {
+  Cell cell;
+  if (is_told) cell = rounded(gb_per_s);
+  return cell;
+}
+
+void add_rate(Report& report, const HostTree& host, const NcclPath& path) {
+  const std::string why_unknown = untold_speed(host, path);
+  const bool is_told = why_unknown.empty();
+  add_fact(report, "bandwidth_gb_s", "GB/s, as NCCL counts", told_rate(is_told, path.gb_per_s));
+  if (!is_told) return add_fact(report, "unknown", "GB/s", "unknown: " + why_unknown);
+  if (path.physical_gb_per_s() > 0)
+    add_fact(report, "physical_gb_s", "GB/s, physical", rounded(path.physical_gb_per_s()));
+  add_fact(report, "limiting_hop", "limited by", limiting_hop(names_of_parts(host), path));
+  if (const std::string ports = ports_without_speed(host, path); !ports.empty())
+    add_fact(report, "assumed", "assumed",
+             fmt::format("10 Gbit/s, NCCL's default, for {}, whose speed is not told", ports));
+}
+
 void add_hops(Report& report, const HostTree& host, const NcclPath& path) {
   const std::vector<std::string> names = names_of_parts(host);
   Table& table = report.add_table("hops", {{"from"},
@@ -113,11 +154,13 @@ void add_hops(Report& report, const HostTree& host, const NcclPath& path) {
                                            {"gb_s", "GB/s"},
                                            {"physical_gb_s", "physical GB/s"},
                                            {"limits"}});
+  const bool is_told = untold_speed(host, path).empty();
   for (size_t i = 0; i < path.hops.size(); ++i) {
     const PathHop& hop = path.hops[i];
+    const bool hop_is_told = untold_speed(host, {.hops = {hop}}).empty();
     table.add_row({hop_end(names, hop.from), hop_end(names, hop.to), link_name(host, hop.kind),
-                   rounded(hop.gb_per_s), known_rate(hop.physical_gb_per_s),
-                   std::string(int(i) == path.limiting_hop() ? "limits" : "")});
+                   told_rate(hop_is_told, hop.gb_per_s), known_rate(hop.physical_gb_per_s),
+                   std::string(is_told && int(i) == path.limiting_hop() ? "limits" : "")});
   }
 }
 
@@ -155,17 +198,21 @@ void add_path(Report& report, const NcclRoutes& routes, PartId from, PartId to) 
   const NcclRoute used = routes.find(from, to);
   add_fact(report, "from", "", names[from]);
   add_fact(report, "to", "", names[to]);
+  if (!host.places_known) {
+    add_fact(report, "type", "", "unknown");
+    add_fact(report, "rule", "  because",
+             fmt::format("{} does not tell how devices are joined", host.source));
+    return add_verdicts(report, routes, from, to);
+  }
   add_fact(report, "type", "", std::string(to_string(path.type)));
   add_fact(report, "rule", "  because", explain_type(host, path));
-  add_fact(report, "bandwidth_gb_s", "GB/s, as NCCL counts", rounded(path.gb_per_s));
-  if (path.physical_gb_per_s() > 0)
-    add_fact(report, "physical_gb_s", "GB/s, physical", rounded(path.physical_gb_per_s()));
-  add_fact(report, "limiting_hop", "limited by", limiting_hop(names, path));
+  add_rate(report, host, path);
   if (used.via != kNoPart || used.type != path.type) {
     const NcclPath way = routes.path(from, to);
     add_fact(report, "used.type", "NCCL uses", std::string(to_string(used.type)));
     add_fact(report, "used.rule", "  because", explain_type(host, way));
-    add_fact(report, "used.bandwidth_gb_s", "  GB/s", rounded(used.gb_per_s));
+    add_fact(report, "used.bandwidth_gb_s", "  GB/s",
+             told_rate(untold_speed(host, way).empty(), used.gb_per_s));
   }
   add_verdicts(report, routes, from, to);
   add_hops(report, host, path);
@@ -187,9 +234,13 @@ void add_paths(Table& table, const NcclRoutes& routes, size_t tree) {
       if (from == to) continue;
       const NcclPath path = paths.find(from, to);
       const NcclRoute used = routes.find(from, to);
-      table.add_row({names[from], names[to], std::string(to_string(path.type)),
-                     rounded(path.gb_per_s), limiting_hop(names, path), int64_t(tree),
-                     std::string(to_string(used.type)), rounded(used.gb_per_s),
+      const auto type = [&](PathType known) {
+        return std::string(host.places_known ? to_string(known) : "unknown");
+      };
+      const bool is_told = untold_speed(host, path).empty();
+      table.add_row({names[from], names[to], type(path.type), told_rate(is_told, path.gb_per_s),
+                     is_told ? limiting_hop(names, path) : "", int64_t(tree), type(used.type),
+                     told_rate(is_told, used.gb_per_s),
                      std::string(used.via == kNoPart ? "" : names[used.via])});
     }
   }

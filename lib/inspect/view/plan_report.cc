@@ -36,6 +36,21 @@ std::string limit_of(const Topology& topology, const ClusterPlan& plan) {
   return limits_of(plan, size_t(slowest - plan.rings.begin()));
 }
 
+// What is taken where the source tells no speeds; "": it tells them.
+std::string assumed_speeds(const HostTree& tree) {
+  if (!tree.speeds_known)
+    return fmt::format(
+        "{} tells no speeds: all PCIe links are taken as 12 GB/s, NVLinks as 20 GB/s "
+        "each, and ports as no limit",
+        tree.source);
+  const auto has_no_speed = [&](PartId port) {
+    return info_of<PortInfo>(tree[port]).mbit_per_s == 0;
+  };
+  if (tree.port_speeds_known || std::ranges::none_of(tree.all_of(PartKind::kPort), has_no_speed))
+    return "";
+  return fmt::format("{} tells no speeds of ports, which are taken as no limit", tree.source);
+}
+
 double bound_of(const ClusterPlan& plan) {
   double bound = plan.rings[0].bound_gb_per_s;
   for (const RingPlan& rings : plan.rings) bound = std::min(bound, rings.bound_gb_per_s);
@@ -95,8 +110,13 @@ Report plan_report(const Topology& topology, const ClusterPlan& plan) {
   if (!plan.rings.empty()) {
     add({"ring_gb_per_s", "ring all-reduce, GB/s"}, plan.ring_gb_per_s);
     add({"bound_gb_per_s", "no rings carry more than"}, bound_of(plan));
-    add({"limit", "limited by"}, limit_of(topology, plan));
+    const std::string limit = limit_of(topology, plan);
+    add({"limit", "limited by"}, limit.empty() ? Cell() : Cell(limit));
     add({"tree_gb_per_s", "tree all-reduce, GB/s"}, plan.tree_gb_per_s);
+    const auto is_told = [](const HostTree& tree) { return assumed_speeds(tree).empty(); };
+    if (const auto tree = std::ranges::find_if_not(topology.trees, is_told);
+        tree != topology.trees.end())
+      add({"assumed"}, assumed_speeds(*tree));
     add_channels(report, plan);
   }
   if (topology.hosts.size() == 1) return report;

@@ -113,7 +113,10 @@ class TreeText {
 
   [[nodiscard]] std::string body_of(const Shown& shown) const {
     const Part& part = host_[shown.id];
-    if (const auto* node = std::get_if<NumaNodeInfo>(&part.info)) return words_of(*node);
+    if (const auto* node = std::get_if<NumaNodeInfo>(&part.info)) {
+      const std::string host = count_hosts(host_) > 1 ? "host " + node->host_hash : "";
+      return join_words({host, words_of(*node)});
+    }
     if (const auto* port = std::get_if<PortInfo>(&part.info)) return words_of(*port);
     std::string body = join_words({words_of_device(part), words_of(part.link)});
     if (shown.bridges > 0) body = join_words({body, "behind " + counted(shown.bridges, "bridge")});
@@ -234,6 +237,7 @@ class TreeText {
 
 std::string summary_of(const HostTree& host) {
   std::vector<std::string> words;
+  if (const size_t hosts = count_hosts(host); hosts > 1) words.push_back(counted(hosts, "host"));
   for (const PartKind kind : {PartKind::kNumaNode, PartKind::kGpu, PartKind::kNic, PartKind::kPort,
                               PartKind::kNvSwitch}) {
     const size_t count = host.all_of(kind).size();

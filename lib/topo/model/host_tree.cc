@@ -34,18 +34,6 @@ std::optional<int> number_of(const Part& part) {
   return info_of<PortInfo>(part).number;
 }
 
-// The numbers that the source gives to parts of a kind, if each has one of its own; else the order
-// of the tree.
-std::vector<int> numbers_of(const HostTree& host, const std::vector<PartId>& parts) {
-  std::vector<int> numbers;
-  for (const PartId part : parts) numbers.push_back(number_of(host[part]).value_or(-1));
-  const std::set<int> distinct(numbers.begin(), numbers.end());
-  if (distinct.size() == parts.size() && (distinct.empty() || *distinct.begin() >= 0))
-    return numbers;
-  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = int(i);
-  return numbers;
-}
-
 std::string name_by_place(const Part& part, int number) {
   const auto& [kind, stem] = kKindNames[size_t(part.kind)];
   if (!stem.empty()) return fmt::format("{}{}", stem, number);
@@ -53,13 +41,14 @@ std::string name_by_place(const Part& part, int number) {
   return fmt::format("{} {}", kind, number);
 }
 
-// The n-th port, or NIC where no port is known, for "NICn".
+// The port of that number, or the n-th NIC where no port is known, for "NICn".
 PartId find_numbered_nic(const HostTree& host, std::string_view name) {
   if (!name.starts_with("nic")) return kNoPart;
   std::vector<PartId> nics = host.all_of(PartKind::kPort);
   if (nics.empty()) nics = host.all_of(PartKind::kNic);
-  const size_t index = whole_number<size_t>(name.substr(3)).value_or(nics.size());
-  return index < nics.size() ? nics[index] : kNoPart;
+  const std::vector<int> numbers = numbers_of(host, nics);
+  const auto found = std::ranges::find(numbers, whole_number<int>(name.substr(3)).value_or(-1));
+  return found == numbers.end() ? kNoPart : nics[size_t(found - numbers.begin())];
 }
 
 }  // namespace
@@ -123,15 +112,39 @@ std::string at_place(std::string_view name, SourcePlace place) {
                          : fmt::format("{}:{}:{}", name, place.line, place.column);
 }
 
+std::string_view host_hash_of(const HostTree& host, PartId part) {
+  const PartId node = host.find_above(part, PartKind::kNumaNode);
+  return node == kNoPart ? std::string_view() : info_of<NumaNodeInfo>(host[node]).host_hash;
+}
+
+size_t count_hosts(const HostTree& host) {
+  std::set<std::string_view> hashes;
+  for (const PartId node : host.all_of(PartKind::kNumaNode))
+    hashes.insert(host_hash_of(host, node));
+  return hashes.size();
+}
+
 bool leads_to_nvswitch(const HostTree& host, const CrossLink& link) {
   return link.target_class.starts_with(kNvSwitchClass) ||
          (link.to != kNoPart && host[link.to].kind == PartKind::kNvSwitch);
 }
 
-void sort_by_number(const HostTree& host, std::vector<PartId>& gpus) {
-  const auto number = [&](PartId gpu) { return info_of<GpuInfo>(host[gpu]).number; };
-  if (std::ranges::all_of(gpus, [&](PartId gpu) { return number(gpu).has_value(); }))
-    std::ranges::stable_sort(gpus, {}, number);
+std::vector<int> numbers_of(const HostTree& host, const std::vector<PartId>& parts) {
+  std::vector<int> numbers;
+  for (const PartId part : parts) numbers.push_back(number_of(host[part]).value_or(-1));
+  const std::set<int> distinct(numbers.begin(), numbers.end());
+  if (distinct.size() == parts.size() && (distinct.empty() || *distinct.begin() >= 0))
+    return numbers;
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = int(i);
+  return numbers;
+}
+
+void sort_by_number(const HostTree& host, std::vector<PartId>& parts) {
+  const std::vector<int> numbers = numbers_of(host, parts);
+  std::vector<std::pair<int, PartId>> numbered;
+  for (size_t i = 0; i < parts.size(); ++i) numbered.emplace_back(numbers[i], parts[i]);
+  std::ranges::stable_sort(numbered, {}, &std::pair<int, PartId>::first);
+  std::ranges::transform(numbered, parts.begin(), &std::pair<int, PartId>::second);
 }
 
 std::string given_name(const Part& part) {

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -207,6 +208,14 @@ class HostTree {
   // Of a host by its files; none: the source says of each device whether it offers it (gdr), or
   // nothing.
   std::optional<GpuDirectFacts> gpu_direct{};
+  // Of two GPUs, what the driver says of peer-to-peer from the first to the second, in nvidia-smi's
+  // words: "OK", "TNS"; none: the source does not tell.
+  std::map<std::pair<PartId, PartId>, std::string> peer_states;
+  bool places_known = true;  // false: how the tree joins GPUs is made up
+  // false: the source tells no speed of anything, or none of a port, whatever it is. A port without
+  // a speed has NCCL's default otherwise.
+  bool speeds_known = true;
+  bool port_speeds_known = true;
   Attributes other;  // of NCCL's <system>, as Part::other
   std::string unknown_elements;
 
@@ -236,11 +245,19 @@ class HostTree {
 // bridge whose source gives no bus ids.
 bool is_on_pcie(const HostTree& host, PartId device);
 
+// NCCL's hash of the host that the part is in: a file of hosts that NVLink joins has several. "":
+// the source has none.
+std::string_view host_hash_of(const HostTree& host, PartId part);
+size_t count_hosts(const HostTree& host);  // by these hashes
+
 // Whether the link leads to an NVSwitch, which need not be a part.
 bool leads_to_nvswitch(const HostTree& host, const CrossLink& link);
 
-// Sorts them by the driver's numbers if all have one; else their order stays.
-void sort_by_number(const HostTree& host, std::vector<PartId>& gpus);
+// The numbers that the source gives to parts of a kind, if each has one of its own; else they are
+// counted.
+std::vector<int> numbers_of(const HostTree& host, const std::vector<PartId>& parts);
+// Sorts them by numbers_of().
+void sort_by_number(const HostTree& host, std::vector<PartId>& parts);
 
 // The name that the source gives a part, or its port; "": none.
 std::string given_name(const Part& part);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/topo/model/gpu_models.h"
 #include "lib/topo/nccl/nccl_rules.h"
 
 namespace gxp {
@@ -70,7 +71,7 @@ class Converter {
     if (part.kind == PartKind::kNumaNode) {
       vertex_of_[id] = add_numa_node(part);
     } else {
-      check_bus(part);
+      check_bus(id);
       const VertexKind kind = vertex_kind(part.kind);
       vertex_of_[id] = host_.graph.add_vertex(
           kind, part.bus_id.empty() ? fmt::format("{} {}", to_string(kind), nameless_[kind]++)
@@ -92,17 +93,20 @@ class Converter {
     const VertexId node = host_.graph.add_vertex(
         VertexKind::kNumaNode,
         fmt::format("NUMA node {}", info.number.value_or(int(numa_nodes_.size()))));
-    for (const VertexId other : numa_nodes_) {
-      join(other, node, LinkKind::kInterNuma,
+    for (size_t other = 0; other < numa_nodes_.size(); ++other) {
+      if (host_hashes_[other] != info.host_hash) continue;  // another host, which NVLink joins
+      join(numa_nodes_[other], node, LinkKind::kInterNuma,
            inter_numa_gb_per_s_ > 0 ? inter_numa_gb_per_s_ : nccl_inter_numa_gb_per_s(info),
            latencies_.inter_numa_s);
     }
     numa_nodes_.push_back(node);
+    host_hashes_.push_back(info.host_hash);
     return node;
   }
 
-  void check_bus(const Part& part) {
-    if (!part.bus_id.empty() && !bus_ids_.insert(part.bus_id).second) {
+  void check_bus(PartId id) {
+    const Part& part = tree_[id];
+    if (!part.bus_id.empty() && !bus_ids_.emplace(host_hash_of(tree_, id), part.bus_id).second) {
       fail(ErrorKind::kCorrupt,
            "read topology {}: <pci busid=\"{}\"> occurs twice; bus ids are unique in a host",
            at(part.place), part.bus_id);
@@ -149,9 +153,10 @@ class Converter {
   [[nodiscard]] double gb_per_s_of(const CrossLink& link) const {
     if (link.gb_per_s > 0) return link.gb_per_s * link.count;
     const auto& gpu = info_of<GpuInfo>(tree_[link.from]);
-    return link.count * (link.kind == CrossLinkKind::kXgmi
-                             ? rccl_xgmi_gb_per_s(gpu.gcn)
-                             : nccl_nvlink_gb_per_s(gpu.compute_capability.value_or(0)));
+    return link.count *
+           (link.kind == CrossLinkKind::kXgmi
+                ? rccl_xgmi_gb_per_s(gpu.gcn)
+                : nccl_nvlink_gb_per_s(compute_capability_of(tree_[link.from]).value_or(0)));
   }
 
   void add_cross_link(const CrossLink& link, std::vector<double>& to_switches) {
@@ -207,9 +212,10 @@ class Converter {
   HostTopology host_;
   std::vector<VertexId> vertex_of_;  // by part
   std::vector<VertexId> numa_nodes_;
+  std::vector<std::string> host_hashes_;  // of these nodes
   std::vector<PartId> gpus_;
-  std::set<std::string> bus_ids_;
-  std::map<VertexKind, int> nameless_;  // parts without a bus id
+  std::set<std::pair<std::string_view, std::string>> bus_ids_;  // with the host's hash
+  std::map<VertexKind, int> nameless_;                          // parts without a bus id
   std::optional<VertexId> nvswitch_;
 };
 

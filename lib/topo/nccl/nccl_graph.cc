@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "lib/topo/model/gpu_models.h"
 #include "lib/topo/nccl/nccl_rules.h"
 
 namespace gxp {
@@ -69,7 +70,8 @@ class GraphBuilder {
     join_both(graph_.node_of[nic], add(NcclNodeKind::kPort, part),
               {.type = PathType::kLoc,
                .kind = LinkKind::kNetwork,
-               .gb_per_s = nccl_port_gb_per_s(mbit_per_s),
+               .gb_per_s = host_.port_speeds_known || mbit_per_s > 0 ? nccl_port_gb_per_s(mbit_per_s)
+                                                                : kNcclLocalGbPerS,
                .physical_gb_per_s = mbit_per_s / 8000});
   }
 
@@ -141,7 +143,7 @@ class GraphBuilder {
     const auto& gpu = info_of<GpuInfo>(host_[link.from]);
     switch (link.kind) {
       case CrossLinkKind::kNvLink: {
-        const int capability = gpu.compute_capability.value_or(0);
+        const int capability = compute_capability_of(host_[link.from]).value_or(0);
         result.type = PathType::kNvl;
         result.kind = LinkKind::kNvLink;
         // NCCL asks the driver for the capability; of a made-up GPU there is only what its source

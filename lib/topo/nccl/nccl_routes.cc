@@ -5,11 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <type_traits>
-#include <variant>
 
-#include "lib/base/error.h"
-#include "lib/base/find_row.h"
+#include "lib/topo/model/gpu_models.h"
 #include "lib/topo/nccl/nccl_rules.h"
 
 namespace gxp {
@@ -33,67 +30,35 @@ std::string limit_text(PathType type, PathType level, std::string_view source) {
                      to_string(level), source);
 }
 
-bool switch_in(std::string_view name, std::string_view value) {
-  if (value != "0" && value != "1")
-    fail(ErrorKind::kUsage, "set {}={}: must be 0 or 1", name, value);
-  return value == "1";
-}
-
-PathType level_in(std::string_view name, std::string_view value) {
-  const auto level = parse_nccl_level(value);
-  if (!level)
-    fail(ErrorKind::kUsage, "set {}={}: must be LOC, NVL, PIX, PXB, PHB, SYS, or 0 to 5", name,
-         value);
-  return *level;
-}
-
-using Level = std::optional<PathType> NcclSettings::*;
-
-struct Variable {
-  std::string_view name;
-  std::variant<Level, bool NcclSettings::*, std::optional<bool> NcclSettings::*> member;
+struct PeerState {
+  std::string_view name;  // nvidia-smi's
+  NvmlP2p state;
+  std::string_view meaning;
 };
 
-constexpr std::array kVariables = {
-    Variable{"NCCL_P2P_LEVEL", &NcclSettings::p2p_level},
-    Variable{"NCCL_P2P_DISABLE", &NcclSettings::p2p_disable},
-    Variable{"NCCL_NET_GDR_LEVEL", &NcclSettings::gdr_level},
-    Variable{"NCCL_NET_GDR_READ", &NcclSettings::gdr_read},
-    Variable{"NCCL_NET_GDR_C2C", &NcclSettings::gdr_c2c},
-    Variable{"NCCL_PXN_DISABLE", &NcclSettings::pxn_disable},
-    Variable{"NCCL_PXN_C2C", &NcclSettings::pxn_c2c},
+constexpr std::array kStatesOfPeers = {
+    PeerState{"OK", NvmlP2p::kOk, "it is possible"},
+    PeerState{"CNS", NvmlP2p::kDisabled, "the chipset does not support it"},
+    PeerState{"GNS", NvmlP2p::kDisabled, "a GPU does not support it"},
+    PeerState{"TNS", NvmlP2p::kDisabled, "the topology does not support it"},
+    PeerState{"NS", NvmlP2p::kDisabled, "it is not supported"},
+    PeerState{"DR", NvmlP2p::kDisabled, "a registry key of the driver disables it"},
+    PeerState{"U", NvmlP2p::kUnknown, "it is not known"},
 };
+
+// nullptr: the source does not tell.
+const PeerState* peer_state(const HostTree& host, PartId gpu, PartId other) {
+  const auto told = host.peer_states.find({gpu, other});
+  if (told == host.peer_states.end()) return nullptr;
+  const auto* const row = std::ranges::find(kStatesOfPeers, told->second, &PeerState::name);
+  return row == kStatesOfPeers.end() ? nullptr : row;
+}
 
 }  // namespace
 
 std::string_view to_string(RouteAnswer answer) {
   if (answer == RouteAnswer::kUnknown) return "unknown";
   return answer == RouteAnswer::kYes ? "yes" : "no";
-}
-
-std::optional<PathType> parse_nccl_level(std::string_view text) {
-  constexpr std::array kOldLevels = {PathType::kLoc, PathType::kPix, PathType::kPxb,
-                                     PathType::kPhb, PathType::kSys, PathType::kSys};
-  const auto named = parse_path_type(text);
-  if (named && *named <= PathType::kSys) return named;
-  if (text.size() != 1 || text[0] < '0' || text[0] > '9') return std::nullopt;
-  return kOldLevels[std::min<size_t>(size_t(text[0] - '0'), kOldLevels.size() - 1)];
-}
-
-void set_nccl_variable(NcclSettings& settings, std::string_view name, std::string_view value) {
-  const auto* const variable = std::ranges::find(kVariables, name, &Variable::name);
-  if (variable == kVariables.end())
-    fail(ErrorKind::kUsage, "set {}: of NCCL's variables only {} decide paths", name,
-         fmt::join(row_names(kVariables), ", "));
-  std::visit(
-      [&](auto member) {
-        if constexpr (std::is_same_v<decltype(member), Level>) {
-          settings.*member = level_in(name, value);
-        } else {
-          settings.*member = switch_in(name, value);
-        }
-      },
-      variable->member);
 }
 
 NcclRoutes::NcclRoutes(const NcclPaths& paths, const NcclSettings& settings)
@@ -178,7 +143,9 @@ void NcclRoutes::divert_without_peer_to_peer() {
   for (const PartId to : paths_->gpus()) {
     const PartId cpu = local_cpu(to);
     for (const PartId from : paths_->gpus()) {
-      if (cpu == kNoPart || find(from, to).type <= p2p_level()) continue;
+      const PeerState* const told = peer_state(paths_->host(), from, to);
+      const bool is_disabled = told != nullptr && told->state == NvmlP2p::kDisabled;
+      if (cpu == kNoPart || (find(from, to).type <= p2p_level() && !is_disabled)) continue;
       routes_[slot(from, to)] = through(from, cpu, to);
     }
   }
@@ -278,6 +245,22 @@ std::string NcclRoutes::p2p_level_source() const {
   return "NCCL's limit for peer-to-peer";
 }
 
+RouteVerdict NcclRoutes::peer_to_peer(PartId gpu, PartId other) const {
+  const PeerState* const told = peer_state(paths_->host(), gpu, other);
+  if (told == nullptr && paths_->host().places_known)
+    return peer_to_peer(gpu, other, NvmlP2p::kUnknown);
+  if (told == nullptr) return {RouteAnswer::kUnknown, "the source does not tell"};
+  const std::string rule = fmt::format("NVML reports {}: {}", told->name, told->meaning);
+  if (told->state == NvmlP2p::kDisabled) return {RouteAnswer::kNo, rule};
+  if (paths_->host().places_known) {
+    RouteVerdict verdict = peer_to_peer(gpu, other, told->state);
+    verdict.rule += "; " + rule;
+    return verdict;
+  }
+  return {RouteAnswer::kUnknown,
+          rule + "; NCCL also goes by how the two are joined, which the source does not tell"};
+}
+
 RouteVerdict NcclRoutes::peer_to_peer(PartId gpu, PartId other, NvmlP2p nvml) const {
   const PathType type = paths_->distance(gpu, other).type;
   if (type == PathType::kDis || paths_->numa_nodes().empty())
@@ -296,7 +279,7 @@ RouteVerdict NcclRoutes::peer_to_peer(PartId gpu, PartId other, NvmlP2p nvml) co
 
 RouteVerdict NcclRoutes::may_read(PartId gpu) const {
   if (settings_.gdr_read == false) return {RouteAnswer::kNo, "NCCL_NET_GDR_READ=0 forbids reads"};
-  const auto capability = info_of<GpuInfo>(paths_->host()[gpu]).compute_capability;
+  const auto capability = compute_capability_of(paths_->host()[gpu]);
   if (is_amd_ || settings_.gdr_read == true || (capability && *capability >= 80))
     return {RouteAnswer::kYes, ""};
   if (!capability)
@@ -338,6 +321,8 @@ RouteVerdict NcclRoutes::gpu_direct(PartId gpu, PartId port, Direction direction
                                   " does not offer it (gdr=0): neither nvidia_peermem nor "
                                   "DMA-BUF was found, or it is no RDMA device"};
   if (of_gpu == false) return {RouteAnswer::kNo, name(gpu) + " does not offer it (gdr=0)"};
+  if (!of_gpu && is_consumer_gpu(paths_->host()[gpu]))
+    return {RouteAnswer::kNo, std::string(kNoGpuDirectOnConsumerGpus)};
   const bool by_host = !(of_port && of_gpu) && paths_->host().gpu_direct && !is_amd_;
   if (const RouteVerdict files = by_host ? by_files(gpu, port) : RouteVerdict{};
       files.answer == RouteAnswer::kNo)
@@ -359,6 +344,8 @@ GpuDirectFacts NcclRoutes::gpu_direct_facts(PartId gpu, PartId port) const {
   GpuDirectFacts facts = paths_->host().gpu_direct.value_or(GpuDirectFacts{});
   if (!info_of<PortInfo>(paths_->host()[port]).has_guid()) {
     facts.too_far = name(port) + " is no RDMA device";
+  } else if (is_consumer_gpu(paths_->host()[gpu])) {
+    facts.too_far = kNoGpuDirectOnConsumerGpus;
   } else if (judge_gpu_direct(facts).way != GpuDirectWay::kNone) {
     const RouteVerdict level = within_gdr_level(gpu, port);
     if (level.answer == RouteAnswer::kNo) facts.too_far = level.rule;
@@ -374,7 +361,7 @@ RouteVerdict NcclRoutes::by_files(PartId gpu, PartId port) const {
 }
 
 RouteVerdict NcclRoutes::needs_flush(PartId gpu, PartId port) const {
-  const auto capability = info_of<GpuInfo>(paths_->host()[gpu]).compute_capability;
+  const auto capability = compute_capability_of(paths_->host()[gpu]);
   if (!capability || is_amd_) return {RouteAnswer::kUnknown, "the GPU's generation is not known"};
   if (*capability < 90)
     return {RouteAnswer::kYes,

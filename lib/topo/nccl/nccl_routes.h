@@ -45,6 +45,7 @@ struct RouteVerdict {
   std::string rule;  // what decided it: "PHB is beyond PXB, NCCL's limit ..."
 };
 
+// What the driver says; by default what the source has of it (HostTree::peer_states).
 enum class NvmlP2p : uint8_t { kUnknown, kOk, kDisabled };
 
 struct NcclRoute {
@@ -64,8 +65,8 @@ class NcclRoutes {
   // The hops of find().
   [[nodiscard]] NcclPath path(PartId from, PartId to) const;
 
-  [[nodiscard]] RouteVerdict peer_to_peer(PartId gpu, PartId other,
-                                          NvmlP2p nvml = NvmlP2p::kUnknown) const;
+  [[nodiscard]] RouteVerdict peer_to_peer(PartId gpu, PartId other) const;
+  [[nodiscard]] RouteVerdict peer_to_peer(PartId gpu, PartId other, NvmlP2p nvml) const;
   // A NIC that receives writes into the GPU's memory; one that sends reads from it.
   enum class Direction : uint8_t { kReceive, kSend };
   [[nodiscard]] RouteVerdict gpu_direct(PartId gpu, PartId port, Direction direction) const;

@@ -56,6 +56,7 @@ class HwlocReader {
     tree.name = cpu_info(machine_, "HostName");
     if (tree.name.empty()) tree.name = name_;
     tree.source = fmt::format("hwloc XML, version {}", host_.version);
+    tree.port_speeds_known = false;
     return std::move(tree);
   }
 

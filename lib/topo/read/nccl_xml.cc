@@ -17,6 +17,7 @@ namespace gxp {
 namespace {
 
 constexpr size_t kNcclTextShown = 40;  // of a name or value in notes
+constexpr int kMostLanes = 64;         // of a link; PCI Express has up to 32
 
 bool starts_class(const Part& part, std::string_view prefix) {
   return part.identity.class_code.starts_with(prefix);
@@ -170,7 +171,9 @@ class NcclReader {
       part.link.now.gt_per_s = parse_gt_per_s(text);
     } else if (name == "link_width" && part.link.width_text.empty()) {
       part.link.width_text = text;
-      part.link.now.lanes = int(xml_.number(pci, attribute, {0, 64}));
+      // Linux writes 255 for what it does not know; NCCL copies it.
+      const double lanes = xml_.number(pci, attribute, {0, INT32_MAX});
+      part.link.now.lanes = lanes <= kMostLanes ? int(lanes) : 0;
     } else {
       return false;
     }
@@ -201,8 +204,14 @@ class NcclReader {
     read_pci_children(pci, id, depth);
   }
 
+  // Bus ids are those of a host, and a file may be of several.
+  using BusKey = std::pair<std::string, std::string>;
+  [[nodiscard]] BusKey bus_key(PartId id, const std::string& bus_id) const {
+    return {std::string(host_hash_of(host_, id)), lower_case(bus_id)};
+  }
+
   void note_same_bus(const pugi::xml_node& pci, PartId id) {
-    const auto [first, is_new] = by_bus_.emplace(host_[id].bus_id, id);
+    const auto [first, is_new] = by_bus_.try_emplace(bus_key(id, host_[id].bus_id), id);
     if (is_new) return;
     host_.notes.push_back(fmt::format("{}: <pci busid=\"{}\"> occurs twice, first in line {}",
                                       xml_.at(pci), host_[id].bus_id.substr(0, kNcclTextShown),
@@ -322,7 +331,7 @@ class NcclReader {
 
   void find_targets() {
     for (CrossLink& link : host_.cross_links()) {
-      const auto found = by_bus_.find(lower_case(link.target));
+      const auto found = by_bus_.find(bus_key(link.from, link.target));
       if (found != by_bus_.end()) link.to = found->second;
     }
   }
@@ -330,7 +339,7 @@ class NcclReader {
   XmlText xml_;
   HostTree host_;
   std::map<std::string, Seen> unknown_;
-  std::map<std::string, PartId> by_bus_;
+  std::map<BusKey, PartId> by_bus_;
 };
 
 }  // namespace

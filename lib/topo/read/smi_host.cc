@@ -142,11 +142,14 @@ class SmiBuilder {
     host_.name = name;
     host_.source = matrix.is_p2p ? "nvidia-smi topo -p2p" : "nvidia-smi topo -m";
     host_.notes = matrix.notes;
+    host_.places_known = !matrix.is_p2p;
+    host_.speeds_known = host_.port_speeds_known = false;
   }
 
   HostTree build() {
     for (size_t device = 0; device < parts_.size(); ++device) add_device(device);
     add_nvlinks();
+    add_peer_states();
     note_guesses();
     note_differences();
     return std::move(host_);
@@ -209,17 +212,15 @@ class SmiBuilder {
       above = bridge_of(kSwitch, PartKind::kPcieSwitch, device, above);
     const PastedMatrix::Device& read = matrix_.devices[device];
     if (read.is_gpu) {
-      parts_[device] =
-          host_.add({.kind = PartKind::kGpu,
-                     .above = above,
-                     .info = GpuInfo{.number = whole_number<int>(read.column.substr(3))},
-                     .place = read.place});
+      parts_[device] = host_.add({.kind = PartKind::kGpu,
+                                  .above = above,
+                                  .info = GpuInfo{.number = read.number},
+                                  .place = read.place});
       return;
     }
     const PartId nic =
         host_.add({.kind = PartKind::kNic, .above = above, .info = NicInfo{}, .place = read.place});
-    PortInfo port{.name = read.name};
-    if (read.column.starts_with("NIC")) port.number = whole_number<int>(read.column.substr(3));
+    PortInfo port{.number = read.number, .name = read.name};
     parts_[device] = host_.add(
         {.kind = PartKind::kPort, .above = nic, .info = std::move(port), .place = read.place});
   }
@@ -273,8 +274,17 @@ class SmiBuilder {
     }
   }
 
+  void add_peer_states() {
+    for (size_t a = 0; a < matrix_.peer_states.size(); ++a) {
+      for (size_t b = 0; b < parts_.size(); ++b) {
+        if (const std::string& state = matrix_.peer_states[a][b]; !state.empty())
+          host_.peer_states[{parts_[a], parts_[b]}] = state;
+      }
+    }
+  }
+
   void note_guesses() {
-    note("bus ids, PCIe speeds and the models of devices are not said");
+    note("bus ids, speeds and the models of devices are not said");
     if (matrix_.is_p2p) {
       note(
           "the matrix says which peers can reach each other, not where they lie: all are taken to "

@@ -1,9 +1,11 @@
 // The pasted output of `nvidia-smi topo -m` (or -mp, -p2p), and the host that it describes.
 //
-// The reader takes tabs or spaces, a prompt or text around the matrix, colours, marks of quoting
-// ("> "), of comments ("# ") or of a table ("| "), cells that have run together ("PIXNODE"),
-// missing rows of NICs, columns by NIC numbers with a legend below or by names. It reads the first
-// matrix with places of devices (topo -m); without one, the first of peer states (-p2p).
+// The reader takes tabs or spaces of any kind, a prompt or text around the matrix, colours, marks of
+// quoting ("> "), of comments ("# ") or of a table ("| "), a label before each line (a rank's, as
+// srun -l and mpirun write it, a pod's, a time), rows that go on in the next line, cells that have
+// run together ("PIXNODE"), missing rows of NICs, columns by NIC numbers with a legend below or by
+// names. It reads the first matrix with places of devices (topo -m), and the first of peer states
+// (-p2p); of several ranks' matrices the first one's.
 //   Limits  kMaxMatrixDevices, kMaxMatrixBytes.
 //   Errors  kCorrupt, "read topology FILE:LINE:COLUMN: ...": no row of columns, a cell that is
 //           none, a row of too few or too many, or of a device that has no column.
@@ -24,6 +26,7 @@ inline constexpr size_t kMaxMatrixBytes = 4u << 20;
 struct PastedMatrix {
   struct Device {
     std::string column{};  // "GPU0", "NIC3", "mlx5_0"
+    int number = 0;        // of the GPU or NIC
     std::string name{};    // of a NIC: "mlx5_0"; "": it is not said
     bool is_gpu = false;
     bool has_row = false;
@@ -34,6 +37,8 @@ struct PastedMatrix {
   std::vector<Device> devices;
   std::vector<std::vector<std::string>> cells;  // [row][column]; "": unknown
   bool is_p2p = false;                          // cells say whether peers can reach each other
+  // The same from -p2p, also beside other cells: "OK", "TNS"; no rows: there is no such matrix.
+  std::vector<std::vector<std::string>> peer_states{};
   std::vector<std::string> notes;
 };
 

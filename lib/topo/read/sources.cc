@@ -14,6 +14,7 @@
 #include "lib/base/error.h"
 #include "lib/base/text/near_match.h"
 #include "lib/base/text/text_file.h"
+#include "lib/base/text/utf8.h"
 #include "lib/topo/model/synthetic.h"
 #include "lib/topo/read/cluster_file.h"
 #include "lib/topo/read/hwloc_xml.h"
@@ -211,7 +212,7 @@ SourceInput look_at_source(const std::string& what, const std::string& folder) {
   if (what == "-" && folder.empty()) {
     input.name = "standard input";
     input.form = SourceForm::kFile;
-    input.text = read_standard_input(kMaxSourceBytes);
+    input.text = to_utf8(read_standard_input(kMaxSourceBytes));
     return input;
   }
   if (std::ranges::any_of(kSources, [&](const auto& row) { return row.recognises(input); }))
@@ -229,7 +230,7 @@ SourceInput look_at_source(const std::string& what, const std::string& folder) {
   }
   input.form = S_ISDIR(status.st_mode) ? SourceForm::kDirectory : SourceForm::kFile;
   input.name = path;
-  if (input.form == SourceForm::kFile) input.text = read_text_file(path, kMaxSourceBytes);
+  if (input.form == SourceForm::kFile) input.text = to_utf8(read_text_file(path, kMaxSourceBytes));
   return input;
 }
 

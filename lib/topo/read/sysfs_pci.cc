@@ -94,7 +94,10 @@ void add_model_names(HostTree& host, const SystemRoot& root) {
     const std::string path =
         fmt::format("/proc/driver/nvidia/gpus/{}/information", host[id].bus_id);
     const std::string text = root.read(path).value_or("");
-    std::get<GpuInfo>(host[id].info).model_name = value_behind(text, "Model:");
+    auto& gpu = std::get<GpuInfo>(host[id].info);
+    gpu.model_name = value_behind(text, "Model:");
+    const std::string_view uuid = value_behind(text, "GPU UUID:");
+    if (uuid.find('?') == std::string_view::npos) gpu.uuid = uuid;  // which hide it from some users
   }
 }
 

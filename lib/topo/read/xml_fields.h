@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,7 +21,7 @@ struct XmlField {
   std::variant<std::string Info::*, std::optional<int> Info::*, std::optional<bool> Info::*,
                std::optional<double> Info::*, double Info::*>  // a double: 0 is unknown
       member;
-  NumberRange range{0, 1 << 30};
+  NumberRange range{0, INT32_MAX};
 };
 
 // Whether the field took what the attribute says: not if it is empty, if the field has a value

@@ -114,6 +114,12 @@ class GraphWriter {
 }  // namespace
 
 ChannelGraphs channel_graphs_of(const ClusterPlan& plan, const HostTree& tree) {
+  if (!(plan.rings[0].gb_per_s > 0)) {
+    fail(ErrorKind::kConfig,
+         "write NCCL's graph of {}: one GPU has no ring, and NCCL needs no graph for it; --hosts 2 "
+         "plans the rings of several such hosts through their ports",
+         tree.name);
+  }
   const GraphWriter writer(plan.kinds[0], plan.rings[0], tree);
   ChannelGraphs graphs{.name = tree.name};
   graphs.graphs.push_back(writer.graph(0, kRing, plan.ring_gb_per_s));

@@ -11,7 +11,8 @@
 namespace gxp {
 
 // For the plan of one kind of hosts.
-//   Errors  kConfig: a GPU or port has no number, by which the file names it.
+//   Errors  kConfig: a GPU or port has no number, by which the file names it; it is one GPU of one
+//           host, which has no ring.
 ChannelGraphs channel_graphs_of(const ClusterPlan& plan, const HostTree& tree);
 
 }  // namespace gxp

@@ -1,0 +1,21 @@
+// What the PCI id and the name of an NVIDIA GPU tell of it where no driver was asked.
+//   Sources  pci.ids of 2026-08-22: each chip has a block of 128 ids; NVIDIA, CUDA GPU compute
+//            capability; NVIDIA, GPUDirect RDMA, which names Tesla and Quadro GPUs alone.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "lib/topo/model/host_tree.h"
+
+namespace gxp {
+
+// 90: sm_90. What the source tells, else what the PCI id does; nothing: neither tells it.
+std::optional<int> compute_capability_of(const Part& gpu);
+
+// GeForce and TITAN cards: by the name, or without one by the PCI id.
+bool is_consumer_gpu(const Part& gpu);
+inline constexpr std::string_view kNoGpuDirectOnConsumerGpus =
+    "NVIDIA offers no GPUDirect RDMA on GeForce and TITAN cards, whatever the driver";
+
+}  // namespace gxp

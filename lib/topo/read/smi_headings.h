@@ -1,0 +1,28 @@
+// Where the matrices of `nvidia-smi topo` lie in a pasted text, and their lines without what other
+// programs put in front of them: "0: " of srun -l, "[1,0]<stdout>:" of mpirun, "[pod/a/b] " of
+// kubectl. Only the readers of smi_matrix.h include it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace gxp::smi {
+
+// A line of columns, "GPU0 GPU1 ... CPU Affinity ...", which no row of cells is.
+struct Heading {
+  size_t line = 0;
+  size_t last_line = 0;   // that it goes on to
+  size_t begin = 0;       // of the first column in the line
+  std::string label{};    // what the line has in front of it, without blanks and times
+  bool is_whole = false;  // it ends with "CPU Affinity"
+};
+
+// Of plain_lines(); at most 64. One behind a label that is not whole counts only where a row follows.
+std::vector<Heading> headings_of(const std::vector<std::string>& lines);
+
+// The lines of headings[index], from its own up to the next one that has its label; blanks in the
+// place of labels. Lines behind another label are empty: other ranks' lie between.
+std::vector<std::string> lines_of_matrix(const std::vector<std::string>& lines,
+                                         const std::vector<Heading>& headings, size_t index);
+
+}  // namespace gxp::smi
