@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "lib/base/error.h"
+#include "lib/base/thread.h"
 
 namespace gxp {
 
@@ -27,7 +28,8 @@ void BatchLoader::start(uint64_t position) {
   stop();
   written_ = taken_ = 0;  // no lock: no other thread runs
   error_ = nullptr;
-  thread_ = std::jthread([this, position](const std::stop_token& token) { run(token, position); });
+  thread_ = start_thread("gxp-loader",
+                         [this, position](const std::stop_token& token) { run(token, position); });
   pthread_setname_np(thread_.native_handle(), "gxp-loader");
 }
 

@@ -11,6 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/base/log_queue.h"
 #include "lib/base/running_time.h"
+#include "lib/base/to_error.h"
 #include "lib/collective/engine/engines.h"
 #include "lib/collective/engine/job_plan.h"
 #include "lib/collective/flight/diagnosis.h"
@@ -264,8 +265,8 @@ void run_rank_on_transports(const std::vector<std::string>& transports,
     job.close(after_seconds(request.join_timeout_s));
   } catch (const Error& error) {
     fail_with_first_cause(*job.store, error);
-  } catch (const std::exception& error) {
-    fail_with_first_cause(*job.store, Error(ErrorKind::kInternal, error.what()));
+  } catch (...) {
+    fail_with_first_cause(*job.store, to_error(std::current_exception()));
   }
 }
 

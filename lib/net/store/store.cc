@@ -12,6 +12,8 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/thread.h"
+#include "lib/net/identity/identity.h"
 #include "lib/net/socket/authenticate.h"
 #include "lib/net/store/rank_list.h"
 
@@ -48,7 +50,7 @@ Store::Store(const Endpoint& server, int rank, int world_size, const Secret& sec
     fail(ErrorKind::kPeer, "rendezvous at {}: rank {} answers, not rank 0", to_string(server_),
          server_rank);
   join(deadline);
-  watcher_ = std::jthread([this] { watch(); });
+  watcher_ = start_thread("gxp-watcher", [this] { watch(); });
 }
 
 Store::~Store() { stop(); }

@@ -11,6 +11,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/thread.h"
 #include "lib/net/store/blame_tracker.h"
 #include "lib/net/store/inquiry.h"
 #include "lib/net/store/rank_list.h"
@@ -39,7 +40,7 @@ class StoreServer::Loop {
           if (member == members_.end()) return;  // it has left meanwhile
           member->second->send({FrameType::kAnswer, "", value, request, 0});
         }) {
-    thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+    thread_ = start_thread("gxp-store", [this](const std::stop_token& stop) { run(stop); });
   }
 
   ~Loop() {

@@ -21,6 +21,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/host_caches.h"
+#include "lib/base/thread.h"
 #include "lib/collective/algorithm/call.h"
 #include "lib/collective/engine/communicator_memory.h"
 #include "lib/collective/flight/flight_recorder.h"
@@ -344,7 +345,8 @@ Rehearsal rehearse_here(int world_size, bool kernel_copies, double budget_s) {
   };
   {
     std::vector<std::jthread> threads;
-    for (const int rank : members) threads.emplace_back(take_part, rank);
+    for (const int rank : members)
+      threads.push_back(start_thread("of a rehearsed rank", [&, rank] { take_part(rank); }));
   }
   for (const std::exception_ptr& error : errors) {
     if (error != nullptr) std::rethrow_exception(error);
