@@ -216,3 +216,7 @@ bool is_loopback(std::string_view host) {
 }
 
 }  // namespace gxp
+bool leads_to_itself(std::string_view host) {
+  return is_loopback(host) || host == "0.0.0.0" || host == "::";
+}
+

@@ -65,3 +65,5 @@ RankIdentity identity_from(const Environment& environment);
 bool is_loopback(std::string_view host);
 
 }  // namespace gxp
+// The same, "0.0.0.0" and "::": where each host reaches itself.
+bool leads_to_itself(std::string_view host);
