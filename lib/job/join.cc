@@ -175,11 +175,14 @@ void check_job(const JobSettings& settings, const Environment& environment) {
 
 std::optional<int> launch_ranks(const LaunchRequest& request, const Environment& environment,
                                 const CommConfig& comm) {
-  const bool asked = request.nproc > 1 || request.nnodes > 1;
-  const RankIdentity identity = identity_from(environment);
-  if (identity.launcher == LauncherKind::kGxp || !asked) return std::nullopt;
+  const RankIdentity identity = identity_for(request, environment);
+  if (identity.launcher == LauncherKind::kGxp || !request.starts_ranks()) return std::nullopt;
   if (identity.launcher != LauncherKind::kNone) {
     fail(ErrorKind::kUsage,
+RankIdentity identity_for(const LaunchRequest& request, const Environment& environment) {
+  return request.starts_ranks() ? identity_of_starter(environment) : identity_from(environment);
+}
+
          "--nproc {}: this process is already rank {} of {} ({}); leave --nproc and --nnodes out",
          request.nproc, identity.rank, identity.world_size, to_string(identity.launcher));
   }
