@@ -311,7 +311,12 @@ Rehearsal rehearse(SharedExecutor& executor, SharedArena& arena, int rank, int w
 }
 
 Rehearsal rehearse_here(int world_size, bool kernel_copies, double budget_s) {
-  const size_t bytes = SharedArena::segment_bytes(world_size);
+  // Of each rank's: one that is made here, and one that each thread maps.
+  const size_t bytes = SharedArena::segment_bytes(world_size, world_size * (world_size + 1));
+  if (bytes == 0)
+    fail(ErrorKind::kIo,
+         "measure in shared memory: too little address space is left (ulimit -v) for {} ranks",
+         world_size);
   std::vector<ShmSegment> segments;
   for (int rank = 0; rank < world_size; ++rank) {
     segments.push_back(ShmSegment::create(bytes));
