@@ -97,9 +97,14 @@ Profile shared_profile(Store& store, const JobSettings& settings, const Environm
 }
 
 // Tells the other ranks, leaves the job, and throws the first cause: of ranks that lose a peer, or
-// find the disk full after another has, each says why the job ends, not what it saw of it.
+// find the disk full after another has, each says why the job ends, not what it saw of it. What is
+// wrong between two ranks, as while they connect, may be known to one of them alone.
 [[noreturn]] void fail_with_first_cause(Store& store, const Error& error) {
-  const bool consequence = error.kind() == ErrorKind::kPeer;
+  constexpr std::chrono::milliseconds kCauseComes{500};
+  const bool may_be_consequence =
+      error.kind() == ErrorKind::kPeer && dynamic_cast<const Tampered*>(&error) == nullptr;
+  const bool consequence =
+      may_be_consequence && store.wait_verdict(Deadline::after(kCauseComes)).has_value();
   if (!consequence) store.abort(store.rank(), error.what());
   const auto verdict = store.wait_verdict(Deadline::after(std::chrono::seconds(1)));
   store.close();

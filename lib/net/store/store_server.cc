@@ -90,7 +90,12 @@ class StoreServer::Loop {
     if (joined_ == world_size_) clients_.stop_listening();
     if (grace_ && grace_->expired()) settle_accusations();
     if (inquiry_) advance_inquiry();
-    clients_.finish_round([this](StoreConnection& client) { lose(client); });
+    try {
+      clients_.finish_round([this](StoreConnection& client) { lose(client); });
+    } catch (const Error& error) {  // nobody else can come in
+      cause_.report(0, 0, error.what());
+      follow_cause();
+    }
   }
 
   // The first of the deadline and the times at which this thread acts without a request.
