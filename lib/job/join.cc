@@ -50,6 +50,7 @@ TcpOptions tcp_options(const CommConfig& comm) {
   TcpOptions tcp;
   tcp.connections = comm.streams;
   tcp.interface = comm.interface;
+  tcp.ports = parse_port_range(comm.port_range, "comm.port_range");
   tcp.protect = parse_protection(comm.protect);
   tcp.silence = silence_limit(comm);
   if (comm.socket_buffer_bytes > 0) tcp.buffer_bytes = comm.socket_buffer_bytes;
@@ -175,7 +176,12 @@ CommunicatorOptions communicator_options(const JobSettings& settings, Profile pr
 
 void check_job(const JobSettings& settings, const Environment& environment) {
   choose_engine(settings.comm);
+  tcp_options(settings.comm);
   communicator_options(settings, own_profile(settings, environment));
+}
+
+RankIdentity identity_for(const LaunchRequest& request, const Environment& environment) {
+  return request.starts_ranks() ? identity_of_starter(environment) : identity_from(environment);
 }
 
 std::optional<int> launch_ranks(const LaunchRequest& request, const Environment& environment,
@@ -184,10 +190,6 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
   if (identity.launcher == LauncherKind::kGxp || !request.starts_ranks()) return std::nullopt;
   if (identity.launcher != LauncherKind::kNone) {
     fail(ErrorKind::kUsage,
-RankIdentity identity_for(const LaunchRequest& request, const Environment& environment) {
-  return request.starts_ranks() ? identity_of_starter(environment) : identity_from(environment);
-}
-
          "--nproc {}: this process is already rank {} of {} ({}); leave --nproc and --nnodes out",
          request.nproc, identity.rank, identity.world_size, to_string(identity.launcher));
   }

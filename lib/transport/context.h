@@ -12,6 +12,7 @@
 #include "lib/device/device.h"
 #include "lib/net/socket/seal.h"
 #include "lib/net/socket/secret.h"
+#include "lib/net/socket/socket.h"
 #include "lib/net/store/store.h"
 #include "lib/transport/verbs/verbs_ports.h"
 
@@ -39,18 +40,19 @@ struct TcpOptions {
   Protection protect = Protection::kAuthenticate;
   // Where this host is reached (interfaces.h); empty: on the interface that reaches rank 0.
   std::string interface {};
+  PortRange ports{};  // to listen on; none: any
   // After which a host that answers nothing, not even repeated packets, counts as lost.
   Deadline::Duration silence = std::chrono::seconds(60);
 };
 
-// Everything pointed to outlives the transport.
-struct TransportContext {
 // What a rank can share of its memory with those of its host.
 struct ShmOffer {
   size_t arena_bytes = 0;  // of each rank's segment (shared_arena.h); 0: none can be shared
   std::string obstacle{};  // what follows "ranks 0 and 1": "cannot share memory: ..."
 };
 
+// Everything pointed to outlives the transport.
+struct TransportContext {
   int rank = 0;
   int world_size = 1;
   Store* store = nullptr;
