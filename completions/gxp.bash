@@ -98,7 +98,7 @@ _gxp() {
         --format) words="text csv json" ;;
       esac ;;
     allreduce-test)
-      words="-h --help --op -o --redop -d --datatype -r --root -b --minbytes -e --maxbytes -i --stepbytes -f --stepfactor -n --iters -w --warmup_iters -m --agg_iters -N --run_cycles -c --check -z --blocking --device --memory -u --unalign --transport --engine --algorithm --channels --segment-bytes --profile --topology --codec --nvls --nccl-min-ctas --nccl-max-ctas --streams --socket-buffer-bytes --interface --protect --kernel-copies --verbs-devices --verbs-queue-pairs --verbs-gid-index --verbs-pkey-index --verbs-traffic-class --flight-recorder --silence-s -T --timeout --deterministic --nproc --nnodes --node-rank --master --no-bind --join-timeout --explain --svg --calibrate --simulate --ranks --rank-order --channel-order --trace --show-record --min-bw --baseline --tolerance -a --average -I --per_iter_timing -S --report_timestamps -J --output_file --format"
+      words="-h --help --op -o --redop -d --datatype -r --root -b --minbytes -e --maxbytes -i --stepbytes -f --stepfactor -n --iters -w --warmup_iters -m --agg_iters -N --run_cycles -c --check -z --blocking --device --memory -u --unalign --transport --engine --algorithm --channels --segment-bytes --profile --topology --codec --nvls --nccl-min-ctas --nccl-max-ctas --streams --socket-buffer-bytes --interface --port-range --protect --kernel-copies --verbs-devices --verbs-queue-pairs --verbs-gid-index --verbs-pkey-index --verbs-traffic-class --flight-recorder --silence-s -T --timeout --deterministic --nproc --nnodes --node-rank --master --no-bind --join-timeout --explain --svg --calibrate --simulate --ranks --rank-order --channel-order --trace --show-record --min-bw --baseline --tolerance -a --average -I --per_iter_timing -S --report_timestamps -J --output_file --format"
       case $previous in
         --op) words="all_reduce all_gather reduce_scatter broadcast reduce gather scatter alltoall sendrecv barrier all" ;;
         -o | --redop) words="sum prod min max avg mulsum band bor bxor land lor lxor all" ;;
@@ -131,6 +131,7 @@ _gxp() {
         --streams) words="" ;;
         --socket-buffer-bytes) words="" ;;
         --interface) words="" ;;
+        --port-range) words="" ;;
         --protect) words="none authenticate encrypt" ;;
         --kernel-copies) words="true false" ;;
         --verbs-devices) words="" ;;
@@ -164,7 +165,7 @@ _gxp() {
         --format) words="text csv json" ;;
       esac ;;
     topo | "topo show")
-      words="-h --help --from --format --rank --hosts -m --matrix --probe --probe-seconds --nproc --nnodes --node-rank --master --no-bind --join-timeout --transport --engine --algorithm --channels --segment-bytes --profile --topology --codec --nvls --nccl-min-ctas --nccl-max-ctas --streams --socket-buffer-bytes --interface --protect --kernel-copies --verbs-devices --verbs-queue-pairs --verbs-gid-index --verbs-pkey-index --verbs-traffic-class --flight-recorder --silence-s -T --timeout"
+      words="-h --help --from --format --rank --hosts -m --matrix --probe --probe-seconds --nproc --nnodes --node-rank --master --no-bind --join-timeout --transport --engine --algorithm --channels --segment-bytes --profile --topology --codec --nvls --nccl-min-ctas --nccl-max-ctas --streams --socket-buffer-bytes --interface --port-range --protect --kernel-copies --verbs-devices --verbs-queue-pairs --verbs-gid-index --verbs-pkey-index --verbs-traffic-class --flight-recorder --silence-s -T --timeout"
       [[ $command == topo ]] && words="show matrix path diff fix doctor plan lint $words"
       case $previous in
         --from) words="FILE NAME live" ;;
@@ -191,6 +192,7 @@ _gxp() {
         --streams) words="" ;;
         --socket-buffer-bytes) words="" ;;
         --interface) words="" ;;
+        --port-range) words="" ;;
         --protect) words="none authenticate encrypt" ;;
         --kernel-copies) words="true false" ;;
         --verbs-devices) words="" ;;

@@ -141,7 +141,7 @@ int run(const CLI::App& app, const Options& options) {
     simulate_cases(options, job, environment);
     return kExitOk;
   }
-  const RankIdentity identity = identity_from(environment);
+  const RankIdentity identity = identity_for(options.launch, environment);
   const bool launches = identity.launcher == LauncherKind::kNone;
   const int world_size =
       launches ? std::max(1, options.launch.nproc) * options.launch.nnodes : identity.world_size;

@@ -120,7 +120,7 @@ void add_probe_options(CLI::App& app, TopoProbeOptions& options) {
 int probe_topology(const TopoProbeOptions& options,
                    const std::function<void(const std::vector<MeasuredLink>&)>& use) {
   const Environment environment = process_environment();
-  const RankIdentity identity = identity_from(environment);
+  const RankIdentity identity = identity_for(options.launch, environment);
   const CommConfig comm = load_comm_config(options.comm_sets, environment);
   const bool launches = identity.launcher == LauncherKind::kNone;
   if ((launches ? options.launch.nproc * options.launch.nnodes : identity.world_size) < 2)

@@ -6,21 +6,26 @@
 #include <system_error>
 
 #include "lib/base/text/visible_text.h"
+#include "lib/base/to_error.h"
 
 namespace gxp {
 namespace {
 
 constexpr std::array<int, 9> kExitCodesByKind = {1, 2, 2, 3, 4, 4, 5, 5, 70};
 
-Ending ending(std::string_view message, ErrorKind kind) {
-  return {fmt::format("gxp: error: {}\n", message), exit_code(kind)};
-}
+constexpr const char* kNoMemory =
+    "allocate memory: the system has none left, or the limit of address space (ulimit -v) is "
+    "reached";
+// Made while there is some.
+std::string no_memory_line = fmt::format("gxp: error: {}\n", kNoMemory);
 
 }  // namespace
 
 int exit_code(ErrorKind kind) { return kExitCodesByKind[static_cast<size_t>(kind)]; }
 
 std::string system_text(int error_number) {
+  if (error_number == EFBIG)
+    return "File too large; the shell or batch system limits it (ulimit -f)";
   return std::error_code(error_number, std::generic_category()).message();
 }
 
@@ -29,18 +34,26 @@ long check_sys(long result, std::string_view act) {
   return result;
 }
 
-Ending ending_of(const std::exception_ptr& cause) {
+Error to_error(const std::exception_ptr& cause) {
   try {
     std::rethrow_exception(cause);
   } catch (const Error& error) {
-    return ending(visible(error.what(), "\n"), error.kind());
+    return error;
   } catch (const std::bad_alloc&) {
-    return ending("allocate memory: the system has none left", ErrorKind::kIo);
+    return {ErrorKind::kIo, kNoMemory};
   } catch (const std::system_error& error) {  // such as a path that the library cannot examine
-    return ending(visible(error.what()), ErrorKind::kIo);
+    return {ErrorKind::kIo, visible(error.what())};
   } catch (const std::exception& error) {
-    return ending(visible(error.what()) + "; this is a bug in gxp", ErrorKind::kInternal);
+    return {ErrorKind::kInternal, visible(error.what()) + "; this is a bug in gxp"};
   }
+}
+
+// Where memory has run out, the line is one that was made before.
+Ending ending_of(const std::exception_ptr& cause) try {
+  const Error error = to_error(cause);
+  return {fmt::format("gxp: error: {}\n", visible(error.what(), "\n")), exit_code(error.kind())};
+} catch (const std::bad_alloc&) {
+  return {std::move(no_memory_line), exit_code(ErrorKind::kIo)};
 }
 
 void assertion_failed(const char* expression, const char* file, int line) {

@@ -16,6 +16,7 @@
 
 #include "lib/base/log_queue.h"
 #include "lib/base/text/visible_text.h"
+#include "lib/base/thread.h"
 
 namespace gxp {
 namespace {
@@ -111,7 +112,7 @@ LogQueue::LogQueue(int fd) : impl_(std::make_unique<Impl>(fd)) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // the thread takes no signals
-  impl_->thread = std::jthread([impl = impl_.get()](const std::stop_token& stop) {
+  impl_->thread = start_thread("gxp-log", [impl = impl_.get()](const std::stop_token& stop) {
     pthread_setname_np(pthread_self(), "gxp-log");
     impl->serve(stop);
   });

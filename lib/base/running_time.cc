@@ -9,6 +9,8 @@
 #include <limits>
 #include <mutex>
 
+#include "lib/base/thread.h"
+
 namespace gxp {
 namespace {
 
@@ -50,7 +52,7 @@ RunningTimeWatch::RunningTimeWatch() {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // it takes no signals
   look_at_running_time();
-  thread_ = std::jthread([](const std::stop_token& stop) {
+  thread_ = start_thread("gxp-time", [](const std::stop_token& stop) {
     pthread_setname_np(pthread_self(), "gxp-time");
     std::mutex mutex;
     std::condition_variable_any ended;

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "lib/base/log.h"
+#include "lib/base/thread.h"
 
 namespace gxp {
 
@@ -36,7 +37,7 @@ Pending CallQueue::push(std::function<void()> work) {
   }
   changed_.notify_all();
   if (!thread_.joinable()) {
-    thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
+    thread_ = start_thread("gxp-collective", [this](const std::stop_token& stop) { serve(stop); });
   }
   return Pending(std::move(state));
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lib/base/log.h"
+#include "lib/base/thread.h"
 #include "lib/transport/backoff.h"
 
 namespace gxp {
@@ -22,7 +23,7 @@ void CallWatch::add(Watched watched) {
   }
   changed_.notify_all();
   if (!thread_.joinable())
-    thread_ = std::jthread([this](const std::stop_token& stop) { serve(stop); });
+    thread_ = start_thread("gxp-call-watch", [this](const std::stop_token& stop) { serve(stop); });
 }
 
 // Whether the call is done.

@@ -32,6 +32,7 @@ struct CommConfig {
   int streams = 0;
   uint64_t socket_buffer_bytes = 0;
   std::string interface;
+  std::string port_range;
   std::string protect = "authenticate";
   bool kernel_copies = true;
   std::string verbs_devices;
@@ -109,6 +110,11 @@ struct CommConfig {
     field("interface", &S::interface,
           "tcp: where this host is reached, as NCCL_SOCKET_IFNAME names interfaces: prefixes, or "
           "=eth0 for one; may differ between hosts; \"\": the one that leads to rank 0.");
+    field(
+        "port_range", &S::port_range,
+        "tcp: ports, as in \"30000-30100\", on which ranks listen for each other while they meet, "
+        "where a firewall lets only some through; besides them rank 0's host must let in its port "
+        "of --master or MASTER_PORT. Each rank of a host needs one; \"\": any that is free.");
     field("protect", &S::protect,
           "tcp: what keeps others from changing (authenticate) or reading (encrypt) what ranks "
           "send each other, at the price of CPU time; none: a network that is trusted, which verbs "

@@ -8,6 +8,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/thread.h"
 
 namespace gxp {
 namespace {
@@ -42,7 +43,8 @@ void BatchLoader::start(uint64_t position) {
   written_ = taken_ = 0;  // no lock: no other thread runs
   error_ = nullptr;
   runs_ = true;
-  thread_ = std::jthread([this, position](const std::stop_token& token) { run(token, position); });
+  thread_ = start_thread("gxp-loader",
+                         [this, position](const std::stop_token& token) { run(token, position); });
   pthread_setname_np(thread_.native_handle(), "gxp-loader");
 }
 

@@ -13,6 +13,7 @@
 
 #include "lib/base/cpu_pause.h"
 #include "lib/base/error.h"
+#include "lib/base/thread.h"
 
 namespace gxp {
 namespace {
@@ -63,7 +64,7 @@ struct ThreadPool::Impl {
 
   void start_workers() {
     for (int thread = 1; thread < int(errors.size()); ++thread)
-      workers.emplace_back([this, thread] { work(thread); });
+      workers.push_back(start_thread("gxp-cpu", [this, thread] { work(thread); }));
   }
 
   void start() {

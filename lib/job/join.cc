@@ -11,6 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/base/log_queue.h"
 #include "lib/base/running_time.h"
+#include "lib/base/to_error.h"
 #include "lib/collective/engine/engines.h"
 #include "lib/collective/engine/job_plan.h"
 #include "lib/collective/flight/diagnosis.h"
@@ -49,6 +50,7 @@ TcpOptions tcp_options(const CommConfig& comm) {
   TcpOptions tcp;
   tcp.connections = comm.streams;
   tcp.interface = comm.interface;
+  tcp.ports = parse_port_range(comm.port_range, "comm.port_range");
   tcp.protect = parse_protection(comm.protect);
   tcp.silence = silence_limit(comm);
   if (comm.socket_buffer_bytes > 0) tcp.buffer_bytes = comm.socket_buffer_bytes;
@@ -96,9 +98,14 @@ Profile shared_profile(Store& store, const JobSettings& settings, const Environm
 }
 
 // Tells the other ranks, leaves the job, and throws the first cause: of ranks that lose a peer, or
-// find the disk full after another has, each says why the job ends, not what it saw of it.
+// find the disk full after another has, each says why the job ends, not what it saw of it. What is
+// wrong between two ranks, as while they connect, may be known to one of them alone.
 [[noreturn]] void fail_with_first_cause(Store& store, const Error& error) {
-  const bool consequence = error.kind() == ErrorKind::kPeer;
+  constexpr std::chrono::milliseconds kCauseComes{500};
+  const bool may_be_consequence =
+      error.kind() == ErrorKind::kPeer && dynamic_cast<const Tampered*>(&error) == nullptr;
+  const bool consequence =
+      may_be_consequence && store.wait_verdict(Deadline::after(kCauseComes)).has_value();
   if (!consequence) store.abort(store.rank(), error.what());
   const auto verdict = store.wait_verdict(Deadline::after(std::chrono::seconds(1)));
   store.close();
@@ -169,14 +176,18 @@ CommunicatorOptions communicator_options(const JobSettings& settings, Profile pr
 
 void check_job(const JobSettings& settings, const Environment& environment) {
   choose_engine(settings.comm);
+  tcp_options(settings.comm);
   communicator_options(settings, own_profile(settings, environment));
+}
+
+RankIdentity identity_for(const LaunchRequest& request, const Environment& environment) {
+  return request.starts_ranks() ? identity_of_starter(environment) : identity_from(environment);
 }
 
 std::optional<int> launch_ranks(const LaunchRequest& request, const Environment& environment,
                                 const CommConfig& comm) {
-  const bool asked = request.nproc > 1 || request.nnodes > 1;
-  const RankIdentity identity = identity_from(environment);
-  if (identity.launcher == LauncherKind::kGxp || !asked) return std::nullopt;
+  const RankIdentity identity = identity_for(request, environment);
+  if (identity.launcher == LauncherKind::kGxp || !request.starts_ranks()) return std::nullopt;
   if (identity.launcher != LauncherKind::kNone) {
     fail(ErrorKind::kUsage,
          "--nproc {}: this process is already rank {} of {} ({}); leave --nproc and --nnodes out",
@@ -264,8 +275,8 @@ void run_rank_on_transports(const std::vector<std::string>& transports,
     job.close(after_seconds(request.join_timeout_s));
   } catch (const Error& error) {
     fail_with_first_cause(*job.store, error);
-  } catch (const std::exception& error) {
-    fail_with_first_cause(*job.store, Error(ErrorKind::kInternal, error.what()));
+  } catch (...) {
+    fail_with_first_cause(*job.store, to_error(std::current_exception()));
   }
 }
 

@@ -20,12 +20,17 @@ struct LaunchRequest {
   std::string master;  // HOST:PORT of rank 0's store
   bool no_bind = false;
   double join_timeout_s = 60;  // until every rank has come
+  // Whether launch_ranks() is to start some, unless this process is one of them.
+  [[nodiscard]] bool starts_ranks() const { return nproc > 1 || nnodes > 1; }
 };
+
+// Who this process is: identity_of_starter() where it is to start ranks, else identity_from().
+RankIdentity identity_for(const LaunchRequest& request, const Environment& environment);
 
 // In a process that the user started with --nproc or --nnodes: starts the ranks as copies of this
 // process, waits for them and returns the exit code. In a rank, or without these options: nothing.
-// Throws kUsage if another launcher has started this process already, the options contradict each
-// other, or comm.engine has a launcher of its own.
+// Throws kUsage if another launcher has made this process one of several ranks, the options contradict
+// each other, or comm.engine has a launcher of its own.
 std::optional<int> launch_ranks(const LaunchRequest& request, const Environment& environment,
                                 const CommConfig& comm);
 

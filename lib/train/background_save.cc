@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/base/log.h"
+#include "lib/base/thread.h"
 #include "lib/ckpt/native/export_directory.h"
 #include "lib/ckpt/native/part_files.h"
 #include "lib/ckpt/native/step_directory.h"
@@ -94,16 +95,17 @@ void BackgroundSave::reserve(Trainer& trainer) { reserve_staging(trainer, job_->
 void BackgroundSave::launch(Work work) {
   std::promise<void> promise;
   done_ = promise.get_future();
-  thread_ = std::jthread([job = job_, work = std::move(work),
-                          done = std::move(promise)](const std::stop_token& stop) mutable {
-    set_log_rank(job->rank);
-    try {
-      work(*job, stop);
-      done.set_value();
-    } catch (...) {
-      done.set_exception(std::current_exception());
-    }
-  });
+  thread_ =
+      start_thread("of a save", [job = job_, work = std::move(work),
+                                 done = std::move(promise)](const std::stop_token& stop) mutable {
+        set_log_rank(job->rank);
+        try {
+          work(*job, stop);
+          done.set_value();
+        } catch (...) {
+          done.set_exception(std::current_exception());
+        }
+      });
 }
 
 void BackgroundSave::start(Trainer& trainer) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <thread>
 
 #include "lib/base/deadline.h"
@@ -45,6 +47,24 @@ std::string read_holder(int fd) {
   return holder.empty() ? "a process that is not named" : holder;
 }
 
+// Whether a process of this host is named that has ended.
+bool has_ended(const std::string& holder) {
+  int process = 0;
+  std::array<char, kMostHolderBytes> host{};
+  return std::sscanf(holder.c_str(), "process %d on host %255s", &process, host.data()) == 2 &&
+         host_name() == host.data() && process > 0 && ::kill(process, 0) != 0 && errno == ESRCH;
+}
+
+// Who holds the lock, for messages.
+std::string describe_holder(int fd, const std::string& path) {
+  const std::string holder = read_holder(fd);
+  if (has_ended(holder))
+    return fmt::format(
+        "another process holds its lock {}, not {} which it names and which has ended", path,
+        holder);
+  return fmt::format("another run is using it, {} as {} says", holder, path);
+}
+
 void write_holder(int fd, const std::string& path) {
   const std::string text = fmt::format("process {} on host {}\n", ::getpid(), host_name());
   const bool written =
@@ -59,20 +79,24 @@ Fd open_lock(const std::string& path) {
   struct stat status = {};
   check_sys(::fstat(fd.get(), &status), act);
   if (!S_ISREG(status.st_mode)) fail(ErrorKind::kIo, "{}: not a regular file", act);
+  const mode_t writers = status.st_mode & 0222;
+  const mode_t mode = writers | writers << 1;
+  if (status.st_uid == ::geteuid() && (status.st_mode & 0777) != mode)
+    (void)::fchmod(fd.get(), mode);
   return fd;
 }
 
 }  // namespace
 
-DirectoryLock::DirectoryLock(const std::string& directory, std::chrono::milliseconds patience) {
+DirectoryLock::DirectoryLock(const std::string& directory, std::chrono::milliseconds patience)
+    : directory_(directory) {
   const std::string path = directory + "/" + kLockName;
   Fd fd = open_lock(path);
   const int error = try_lock(fd.get(), Deadline::after(patience));
   if (error == EWOULDBLOCK)
     fail(ErrorKind::kIo,
-         "use directory {}: another run is using it, {} as {} says; wait for its end, or set "
-         "another checkpoint.dir or train.run_dir",
-         directory, read_holder(fd.get()), path);
+         "use directory {}: {}; wait for its end, or set another checkpoint.dir or train.run_dir",
+         directory, describe_holder(fd.get(), path));
   if (error != 0) {
     log_warn("directory {} cannot be locked ({}): nothing keeps another run out of it", directory,
              system_text(error));
@@ -80,6 +104,18 @@ DirectoryLock::DirectoryLock(const std::string& directory, std::chrono::millisec
   }
   write_holder(fd.get(), path);
   fd_ = std::move(fd);
+}
+
+void DirectoryLock::keep() {
+  if (!fd_.valid()) return;
+  const std::string path = directory_ + "/" + kLockName;
+  struct stat held = {}, named = {};
+  check_sys(::fstat(fd_.get(), &held), "look at the lock " + path);
+  const bool there = ::lstat(path.c_str(), &named) == 0;
+  if (there && held.st_dev == named.st_dev && held.st_ino == named.st_ino) return;
+  if (!there && ::access(directory_.c_str(), F_OK) != 0) return;
+  log_warn("{} was removed or replaced while this run held it; taking it again", path);
+  *this = DirectoryLock(directory_, 0ms);
 }
 
 }  // namespace gxp

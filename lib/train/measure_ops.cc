@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "lib/base/error.h"
+#include "lib/base/thread.h"
 #include "lib/train/trainer.h"
 #include "lib/transport/inproc.h"
 
@@ -94,7 +95,9 @@ std::vector<OpCost> measure_ops(const RunConfig& config, int ranks_here) {
   {
     std::vector<std::jthread> ranks;
     for (int rank = 0; rank < ranks_here; ++rank)
-      ranks.emplace_back([&, rank] { costs[size_t(rank)] = train_alone(run, ranks_here, rank); });
+      ranks.push_back(start_thread("of a measured rank", [&, rank] {
+        costs[size_t(rank)] = train_alone(run, ranks_here, rank);
+      }));
   }
   for (size_t rank = 1; rank < costs.size(); ++rank) {
     for (size_t i = 0; i < costs[0].size(); ++i) {

@@ -74,17 +74,30 @@ std::string to_json_line(const StepMetrics& metrics) {
   return json.dump();
 }
 
-MetricsFile::MetricsFile(const std::string& path, int64_t last_step) : path_(path) {
+MetricsFile::MetricsFile(const std::string& path, int64_t last_step, bool is_runs_own)
+    : path_(path), is_runs_own_(is_runs_own) {
   const std::string act = fmt::format("write metrics to {}", path);
-  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC;
-  file_ = Fd(int(check_sys(::open(path.c_str(), flags, 0666), act)));
+  // A pipe that nobody reads would be waited for.
+  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK;
+  const int fd = ::open(path.c_str(), is_runs_own ? flags | O_NOFOLLOW : flags, 0666);
+  if (fd < 0 && errno == ENXIO) fail(ErrorKind::kIo, "{}: it is a pipe that nobody reads", act);
+  if (fd < 0 && errno == ELOOP && is_runs_own)
+    fail(ErrorKind::kIo, "{}: it is a link; remove it, or set another train.run_dir", act);
+  file_ = Fd(int(check_sys(fd, act)));
   struct stat status = {};
   check_sys(::fstat(file_.get(), &status), act);
-  if (!S_ISREG(status.st_mode)) return;  // a device may have no end
+  if (!S_ISREG(status.st_mode)) {
+    if (is_runs_own) fail(ErrorKind::kIo, "{}: not a regular file", act);
+    check_sys(::fcntl(file_.get(), F_SETFL, O_WRONLY | O_APPEND), act);
+    return;  // a device may have no end
+  }
   check_sys(::ftruncate(file_.get(), kept_bytes(path, last_step)), act);
 }
 
 void MetricsFile::write(const StepMetrics& metrics) {
+  struct stat status = {};
+  if (is_runs_own_ && ::fstat(file_.get(), &status) == 0 && status.st_nlink == 0)
+    fail(ErrorKind::kIo, "write metrics to {}: the file was removed", path_);
   const std::string line = to_json_line(metrics) + '\n';
   for (size_t done = 0; done < line.size();) {
     const ssize_t count = ::write(file_.get(), line.data() + done, line.size() - done);

@@ -35,16 +35,19 @@ struct StepMetrics {
 
 std::string to_json_line(const StepMetrics& metrics);  // no line feed
 
-// Appends lines to a file; each is in the file when write() returns. Errors: kIo.
+// Appends lines to a file; each is in the file when write() returns. Errors: kIo; the file of a run's
+// own directory must be a regular one, no link, and must not be removed meanwhile.
 class MetricsFile {
  public:
   // An existing file keeps the lines of steps up to `last_step` (0: none), after which a resumed
   // run continues. It is cut behind them, never written again: no end of the process loses a line.
-  MetricsFile(const std::string& path, int64_t last_step);
+  // `is_runs_own`: not one that the user has named, which may be a device or a pipe.
+  MetricsFile(const std::string& path, int64_t last_step, bool is_runs_own = false);
   void write(const StepMetrics& metrics);
 
  private:
   std::string path_;
+  bool is_runs_own_;
   Fd file_;
 };
 

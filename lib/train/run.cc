@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <fstream>
 #include <numeric>
 #include <vector>
 
@@ -11,6 +10,8 @@
 #include "lib/base/bytes.h"
 #include "lib/base/log.h"
 #include "lib/base/median.h"
+#include "lib/ckpt/file.h"
+#include "lib/ckpt/native/writer.h"
 #include "lib/train/backend.h"
 #include "lib/train/background_save.h"
 #include "lib/train/data_checks.h"
@@ -31,20 +32,16 @@ EarlierRun wish_of(const RunOptions& options) {
   return options.overwrite ? EarlierRun::kReplace : EarlierRun::kRefuse;
 }
 
-void write_text(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::trunc);
-  file << text << std::flush;
-  if (!file) fail(ErrorKind::kIo, "write {}: {}", path, system_text(errno));
-}
-
 // The loop with what it logs. One object per run.
 class Run {
  public:
   Run(const RunConfig& config, Communicator& communicator, Backend& backend,
-      const RunOptions& options, const RunDirectories& directories)
+      const RunOptions& options, const RunDirectories& directories,
+      std::vector<DirectoryLock>& locks)
       : config_(config),
         options_(options),
         directories_(directories),
+        locks_(locks),
         communicator_(communicator),
         backend_(backend),
         trainer_(config, communicator, backend),
@@ -105,10 +102,12 @@ class Run {
   void open_files() {
     if (options_.overwrite && !directories_.checkpoints.empty())
       remove_checkpoints(directories_.checkpoints);
+    if (options_.resume) remove_stale(config_.checkpoint.dir);
     if (!directories_.records.empty())
       write_text(directories_.records + "/resolved.toml", options_.resolved_settings);
     for (const std::string& path : directories_.metrics)
-      metrics_.emplace_back(path, trainer_.steps_done());
+      metrics_.emplace_back(path, trainer_.steps_done(),
+                            path == directories_.records + "/metrics.jsonl");
   }
 
   void announce() {
@@ -178,6 +177,7 @@ class Run {
   }
 
   void save() {
+    for (DirectoryLock& lock : locks_) lock.keep();
     if (config_.checkpoint.async) return background_.start(trainer_);
     background_.finish();  // an export, whose checkpoint may be removed now
     save_state(trainer_, communicator_, config_, options_.settings);
@@ -261,6 +261,7 @@ class Run {
   const RunConfig& config_;
   const RunOptions& options_;
   const RunDirectories& directories_;
+  std::vector<DirectoryLock>& locks_;  // rank 0's
   Communicator& communicator_;
   Backend& backend_;
   Trainer trainer_;
@@ -280,7 +281,7 @@ RunSummary run_training(const RunConfig& config, Communicator& communicator, Bac
   const RunDirectories directories = directories_of(config, options.metrics_path);
   std::vector<DirectoryLock> locks;  // rank 0's
   do_on_rank_zero(communicator, [&] { locks = claim_directories(directories, wish_of(options)); });
-  return Run(config, communicator, backend, options, directories).run();
+  return Run(config, communicator, backend, options, directories, locks).run();
 }
 
 }  // namespace gxp

@@ -12,6 +12,7 @@
 #include "lib/device/device.h"
 #include "lib/net/socket/seal.h"
 #include "lib/net/socket/secret.h"
+#include "lib/net/socket/socket.h"
 #include "lib/net/store/store.h"
 #include "lib/transport/verbs/verbs_ports.h"
 
@@ -39,8 +40,15 @@ struct TcpOptions {
   Protection protect = Protection::kAuthenticate;
   // Where this host is reached (interfaces.h); empty: on the interface that reaches rank 0.
   std::string interface {};
+  PortRange ports{};  // to listen on; none: any
   // After which a host that answers nothing, not even repeated packets, counts as lost.
   Deadline::Duration silence = std::chrono::seconds(60);
+};
+
+// What a rank can share of its memory with those of its host.
+struct ShmOffer {
+  size_t arena_bytes = 0;  // of each rank's segment (shared_arena.h); 0: none can be shared
+  std::string obstacle{};  // what follows "ranks 0 and 1": "cannot share memory: ..."
 };
 
 // Everything pointed to outlives the transport.
@@ -60,9 +68,10 @@ struct TransportContext {
   Device* gpu = nullptr;
   // Asked once, where there are ports to choose from; null: the wiring is not known.
   std::function<VerbsPlace()> place_verbs{};
-  bool kernel_copies = true;  // cross_memory_attach.h
-  Hosts hosts{};              // of all ranks; make_transport() gathers them
-  int host_cpus = 0;          // that the ranks of this host have together; 0: as many as this one
+  bool kernel_copies = true;    // cross_memory_attach.h
+  Hosts hosts{};                // of all ranks; make_transport() gathers them
+  int host_cpus = 0;            // that the ranks of this host have together; 0: as many as this one
+  std::vector<ShmOffer> shm{};  // of all ranks, equal within a host; survey_shm() gathers them
   std::vector<VerbsOffer> verbs{};  // of all ranks; survey_verbs() gathers them
   bool verbs_planned = false;       // the ranks of a job that is only planned have RDMA
 };

@@ -2,6 +2,12 @@
 
 #include <fcntl.h>
 
+#include <cerrno>
+#include <new>
+#include <stdexcept>
+#include <system_error>
+
+#include "lib/base/to_error.h"
 #include "tests/catch.h"
 
 namespace gxp {
@@ -26,6 +32,16 @@ TEST_CASE("a failure carries its kind and its formatted message", "[base]") {
     CHECK(error.kind() == ErrorKind::kPeer);
     CHECK(std::string(error.what()) == "connect to rank 3: refused");
   }
+}
+
+TEST_CASE("what others throw becomes an error of the kind that fits", "[base]") {
+  const auto kind_of = [](const auto& thrown) {
+    return to_error(std::make_exception_ptr(thrown)).kind();
+  };
+  CHECK(kind_of(Error(ErrorKind::kPeer, "gone")) == ErrorKind::kPeer);
+  CHECK(kind_of(std::bad_alloc()) == ErrorKind::kIo);
+  CHECK(kind_of(std::system_error(EAGAIN, std::generic_category())) == ErrorKind::kIo);
+  CHECK(kind_of(std::out_of_range("at")) == ErrorKind::kInternal);
 }
 
 TEST_CASE("a refused system call is an error with the system's text", "[base]") {

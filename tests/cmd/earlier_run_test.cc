@@ -122,6 +122,28 @@ TEST_CASE("a run that goes on says what it changes", "[cmd]") {
   CHECK(contains(outcome.err, "warn resume: the learning rate was "));
 }
 
+TEST_CASE("settings are not written through a link that others have planted", "[cmd]") {
+  const GoldenRun run;
+  std::filesystem::create_directory(run.path("records"));
+  make_file(run.path("notes"), "keep");
+  std::filesystem::create_symlink(run.path("notes"), run.path("records/resolved.toml"));
+  const Outcome outcome =
+      run.run({"--set", "train.steps=1", "--set", "train.run_dir=" + run.path("records")});
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK(read_file(run.path("notes")) == "keep");
+  CHECK(contains(read_file(run.path("records/resolved.toml")), "[model]"));
+}
+
+TEST_CASE("a finished run that is resumed removes what a killed one has left", "[cmd]") {
+  const GoldenRun run;
+  REQUIRE(run.run({"--set", "train.steps=3"}).code == 0);
+  const std::string left = run.path("run/ckpt/.step-00000001.partial");
+  std::filesystem::create_directory(left);
+  REQUIRE(run.run({"--set", "train.steps=3", "--resume"}).code == 0);
+  CHECK_FALSE(std::filesystem::exists(left));
+}
+
 TEST_CASE("a second run in a directory is refused and leaves the first alone", "[cmd]") {
   const std::string how = GENERATE("--resume", "--overwrite");
   const GoldenRun run;

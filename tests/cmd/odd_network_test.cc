@@ -51,6 +51,63 @@ TEST_CASE("ranks meet where there is no IPv4 at all", "[cmd]") {
   CHECK(outcome.code == 0);
 }
 
+TEST_CASE("on a slow link ranks meet without trying settings out", "[cmd]") {
+  if (cannot_make_networks()) return;
+  const auto start = Deadline::Clock::now();
+  const Outcome outcome = run_elsewhere(
+      "ip link set lo mtu 1500 up; tc qdisc add dev lo root tbf rate 10mbit burst 32k latency 400ms;"
+      "exec \"$0\" allreduce-test --nproc 2 -b 64 -e 64 -n 2 -w 0 --transport tcp");
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK(contains(outcome.err, "too slow a link to try settings out; 1 connection per pair"));
+  CHECK(Deadline::Clock::now() - start < std::chrono::seconds(10));
+}
+
+TEST_CASE("ranks that may listen at some ports only meet there", "[cmd]") {
+  if (cannot_make_networks()) return;
+  // All else is blocked, as by a firewall.
+  const Outcome outcome = run_elsewhere(
+      "ip link set lo up;"
+      "nft add table inet f; nft add chain inet f i '{ type filter hook input priority 0; policy "
+      "drop; }';"
+      "nft add rule inet f i ct state established accept;"
+      "nft add rule inet f i tcp dport '{ 29500, 30000-30002 }' accept;"
+      "ip addr add 192.0.2.1/24 dev lo;"
+      "host() { \"$0\" allreduce-test -b 64 -e 64 -n 2 -w 0 --nnodes 2 --node-rank $1"
+      " --master 192.0.2.1:29500 --join-timeout 5 --transport tcp --port-range $2; };"
+      "host 1 30000-30002 & host 0 30000-30002; wait $!");
+  CAPTURE(outcome.err);
+  if (contains(outcome.err, "nft: not found")) {
+    WARN("skipped: this needs nft");
+    return;
+  }
+  CHECK(outcome.code == 0);
+}
+
+TEST_CASE("a firewall that lets only the master port through is told by both hosts", "[cmd]") {
+  if (cannot_make_networks()) return;
+  const std::string script =
+      "\"$HOSTS\" on all sh -c 'nft add table inet f || exit 77;"
+      "nft add chain inet f i \"{ type filter hook input priority 0; policy drop; }\";"
+      "nft add rule inet f i ct state established accept; nft add rule inet f i iif lo accept;"
+      "nft add rule inet f i tcp dport 29500 accept; exec \"$GXP\" allreduce-test -b 64 -e 64 -n 2"
+      " --nnodes 2 --node-rank $HOST_INDEX --master host0:29500 --join-timeout 3'";
+  Surroundings surroundings = kOddSecret;
+  surroundings.environment["GXP"] = GXP_BINARY;
+  const Outcome outcome =
+      Process({GXP_SOURCE_DIR "/tests/launchers/hosts", "bash", "-c", script}, surroundings).end();
+  const std::string said = outcome.out + outcome.err;
+  if (outcome.code == 125 || contains(said, "nft: not found")) {
+    WARN("skipped: this needs nft, and what tests/launchers/hosts needs");
+    return;
+  }
+  CAPTURE(said);
+  CHECK(contains(said, "host0: gxp[rank 0] error rank 1: connect to rank 0 at host0:"));
+  CHECK(contains(said, "host1: gxp[rank 1] error connect to rank 0 at host0:"));
+  CHECK(contains(said, "a firewall may let only that port through"));
+  CHECK(contains(said, "comm.port_range sets"));
+}
+
 TEST_CASE("a silent name server takes no longer than the patience", "[cmd]") {
   if (cannot_make_networks()) return;
   const auto start = Deadline::Clock::now();

@@ -72,6 +72,8 @@ std::vector<Row> rows() {
       3, 4, 3, 4, "127.0.0.1", kDefaultMasterPort, LauncherKind::kMpich, false, Exchange::kPmi, ""};
   const RankIdentity bare{1, 2, 1, 2, "127.0.0.1", 29600, LauncherKind::kBareRank, true, none, ""};
   const RankIdentity gxp{2, 4, 0, 2, "::1", 4242, LauncherKind::kGxp, true, none, ""};
+  RankIdentity without_exchange = mpich;
+  without_exchange.exchange = none;
   RankIdentity slurm_pmi = slurm;
   slurm_pmi.exchange = Exchange::kPmi;
   RankIdentity somewhere = open_mpi;
@@ -99,6 +101,9 @@ std::vector<Row> rows() {
       {"a batch script without srun",
        {{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}},
        {}},
+      {"MPICH without a key-value exchange", merged(kMpich, {{"PMI_FD", ""}}), without_exchange},
+      {"an older srun's PMI_RANK", merged(kSlurm, {{"PMI_RANK", "2"}, {"PMI_SIZE", "3"}}), slurm},
+      {"a WORLD_SIZE of one", {{"WORLD_SIZE", "1"}}, {}},
       {"RANK that agrees with Slurm", merged(kSlurm, {{"RANK", "2"}}), slurm},
   };
 }
@@ -116,6 +121,9 @@ std::vector<BadRow> bad_rows() {
       {merged(kTorchrun, {{"MASTER_ADDR", ""}}), {"torchrun", "MASTER_ADDR is not set"}},
       {merged(kBare, {{"RANK", "-1"}}), {"RANK=-1"}},
       {merged(kBare, {{"WORLD_SIZE", ""}}), {"WORLD_SIZE is not set"}},
+      {{{"WORLD_SIZE", "2"}, {"MASTER_ADDR", "host0"}}, {"WORLD_SIZE=2", "RANK is not"}},
+      {{{"PMI_RANK", "1"}}, {"PMI_RANK=1", "PMI_SIZE is not"}},
+      {{{"PMI_RANK", "1"}, {"PMI_FD", "6"}}, {"PMI_RANK=1", "PMI_SIZE is not"}},
       {merged(kSlurm, {{"RANK", "0"}}), {"SLURM_PROCID=2", "Slurm step", "RANK=0"}},
       {merged(kOpenMpi, {{"WORLD_SIZE", "8"}}), {"OMPI_COMM_WORLD_SIZE=4", "WORLD_SIZE=8"}},
       {merged(kSlurm, {{"SLURM_STEP_TASKS_PER_NODE", "2(x"}}), {"2(x"}},
@@ -140,6 +148,23 @@ TEST_CASE("the innermost launcher's variables give the rank identity", "[net]") 
     CHECK(got.port_given == want.port_given);
     CHECK((got.exchange == want.exchange && got.job == want.job));
   }
+}
+
+TEST_CASE("who is to start ranks is none itself where it is its launcher's only one", "[net]") {
+  const Environment shell = merged(kSlurm, {{"SLURM_PROCID", "0"},
+                                            {"SLURM_STEP_NUM_TASKS", "1"},
+                                            {"SLURM_NODEID", "0"},
+                                            {"SLURM_STEP_TASKS_PER_NODE", "1"},
+                                            {"SLURM_STEP_NODELIST", "host0"}});
+  const Environment notebook = merged(kOpenMpi, {{"OMPI_COMM_WORLD_RANK", "0"},
+                                                 {"OMPI_COMM_WORLD_SIZE", "1"},
+                                                 {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                                                 {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}});
+  const Environment forgotten = {{"WORLD_SIZE", "4"}};
+  for (const Environment& environment : {shell, notebook, forgotten, Environment{}})
+    CHECK(identity_of_starter(environment).launcher == LauncherKind::kNone);
+  for (const Environment& environment : {kSlurm, kOpenMpi, kGxp, kTorchrun})
+    CHECK(identity_of_starter(environment).launcher == identity_from(environment).launcher);
 }
 
 TEST_CASE("a malformed, missing or contradictory variable is named with its value", "[net]") {

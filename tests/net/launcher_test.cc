@@ -14,6 +14,8 @@
 
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
+#include "lib/net/launch/child_process.h"
+#include "lib/net/launch/job_outcome.h"
 #include "tests/catch.h"
 
 using namespace gxp;
@@ -103,6 +105,17 @@ class Launch {
 };
 
 }  // namespace
+
+TEST_CASE("a rank that the kernel ended for want of memory is told as one", "[net]") {
+  const ChildProcess::Program program{"/bin/sh", {"sh", "-c", "kill -9 $$"}, {}};
+  ChildProcess rank(3, program);
+  std::optional<int> status;
+  while (!status) status = rank.reap();
+  JobOutcome outcome;
+  outcome.add(rank, *status);
+  CHECK(outcome.describe(0) == "rank 3 was killed by signal 9 (SIGKILL)");
+  CHECK(contains(outcome.describe(1), "SIGKILL), as the kernel does where memory runs out"));
+}
 
 TEST_CASE("ranks that are a multiple of the CPUs share each with as many others") {
   cpu_set_t cpus;

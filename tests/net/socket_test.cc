@@ -70,13 +70,35 @@ TEST_CASE("a port that is taken is named, with the way to choose another", "[net
   }
 }
 
+TEST_CASE("a range of ports is read as two in their order", "[net]") {
+  CHECK(parse_port_range("", "comm.port_range") == PortRange{});
+  CHECK(parse_port_range("30000-30100", "comm.port_range") == PortRange{30000, 30100});
+  CHECK(parse_port_range("7-7", "comm.port_range") == PortRange{7, 7});
+  for (const char* text : {"30000", "30100-30000", "0-7", "1-65536", "a-b", "1-2x", "-", "1-"}) {
+    CAPTURE(text);
+    const Caught caught = error_of([&] { parse_port_range(text, "comm.port_range"); });
+    CHECK(caught.kind == ErrorKind::kConfig);
+    CHECK(caught.says(std::string("comm.port_range: must be two ports in their order")));
+  }
+}
+
+TEST_CASE("listeners share a range of ports, and one too many is told so", "[net]") {
+  const int port = [] { return local_endpoint(listen_tcp({"127.0.0.1", 0}).get()).port; }();
+  const PortRange one{port, port};
+  const Fd first = listen_tcp_within(one, "127.0.0.1", 5);
+  CHECK(local_endpoint(first.get()).port == port);
+  const Caught caught = error_of([&] { listen_tcp_within(one, "127.0.0.1", 0); });
+  CHECK(caught.kind == ErrorKind::kIo);
+  CHECK(caught.says(fmt::format("the ports {0}-{0} are all taken", port)));
+}
+
 TEST_CASE("connecting where nobody listens ends at the deadline and says to whom", "[net]") {
   const int port = [] { return local_endpoint(listen_tcp({"127.0.0.1", 0}).get()).port; }();
   const Endpoint nobody{"127.0.0.1", port};
   const Caught caught = error_of([&] { connect_tcp(nobody, "rank 0", Deadline::after(100ms)); });
   CHECK(caught.kind == ErrorKind::kPeer);
-  CHECK(caught.message == "connect to rank 0 at " + to_string(nobody) +
-                              ": connection refused after 0.1 s; is its process running?");
+  CHECK(caught.message ==
+        "connect to rank 0 at " + to_string(nobody) + ": connection refused after 0.1 s");
   CHECK(error_of([] {
           connect_tcp({"no-such-host.invalid", 1}, "rank 0", Deadline::after(10ms));
         }).says("cannot resolve"));

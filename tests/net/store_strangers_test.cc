@@ -38,6 +38,36 @@ TEST_CASE("1030 silent strangers keep no rank out and take few descriptors", "[n
   CHECK(first->get("key", soon()) == "value");
 }
 
+TEST_CASE("700 strangers that begin a handshake keep no rank out", "[net]") {
+  const Job job(2);
+  const auto first = job.join(0);
+  const Handshake handshake(Handshake::Role::kClient, Secret::generate(), "store", 1, "");
+  std::vector<Fd> strangers;
+  for (int i = 0; i < 700; ++i) {
+    strangers.push_back(connect_tcp(job.endpoint, "store", soon()));
+    write_all(strangers.back().get(), std::as_bytes(std::span(handshake.hello())), "store", soon());
+  }
+  const auto start = Deadline::Clock::now();
+  const auto second = job.join(1);
+  CHECK(Deadline::Clock::now() - start < 6s);  // 1 s each for 64 at a time would be 11 s
+}
+
+TEST_CASE("a server without a descriptor left says so, and what to do", "[net]") {
+  const Job job(2);
+  const auto first = job.join(0);
+  rlimit before{};
+  check_sys(getrlimit(RLIMIT_NOFILE, &before), "read a limit");
+  const rlim_t next(rlim_t(Fd(dup(0)).get()));  // the lowest free one
+  const rlimit used_up{next + 1, before.rlim_max};
+  check_sys(setrlimit(RLIMIT_NOFILE, &used_up), "set a limit");
+  const auto join = [&] { Store(job.endpoint, 1, 2, job.secret, Deadline::after(300ms)); };
+  CHECK(error_of(join).kind == ErrorKind::kPeer);  // it has taken the last itself
+  const auto verdict = first->wait_verdict(soon());
+  check_sys(setrlimit(RLIMIT_NOFILE, &before), "set a limit");
+  REQUIRE(verdict);
+  CHECK(verdict->reason.find("let a rank in: Too many open files; raise") == 0);
+}
+
 TEST_CASE("once all ranks are there the store's port is closed, and strangers are gone", "[net]") {
   const Job job(2);
   const Fd stranger = connect_tcp(job.endpoint, "store", soon());

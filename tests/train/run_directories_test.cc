@@ -1,12 +1,18 @@
 #include "lib/train/run_directories.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <climits>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "lib/base/error.h"
+#include "lib/base/host_name.h"
 #include "lib/ckpt/native/checkpoint.h"
 #include "lib/ckpt/native/writer.h"
+#include "lib/train/metrics.h"
 #include "lib/train/rank_zero.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks.h"
@@ -190,6 +196,64 @@ TEST_CASE("a lock is neither a link nor what a stranger has written to the termi
   const DirectoryLock held(top.path());
   put_file(top / ".gxp.lock", "\x1b[2J\n");
   CHECK_THROWS_WITH(DirectoryLock(top.path(), 0ms), Catch::Contains("it, ?[2J as "));
+}
+
+TEST_CASE("only those may read a lock, and so hold it, who may write it", "[train]") {
+  const TemporaryDirectory top;
+  const mode_t before = ::umask(022);
+  put_file(top / "old/.gxp.lock", "process 1 on host elsewhere\n");  // mode 644
+  const auto mode_of = [](const std::string& path) {
+    return int(fs::status(path).permissions()) & 0777;
+  };
+  { const DirectoryLock lock(top / "old"); }
+  CHECK(mode_of(top / "old/.gxp.lock") == 0600);
+  ::umask(002);  // of a group that shares its directories
+  { const DirectoryLock lock(top.path()); }
+  CHECK(mode_of(top / ".gxp.lock") == 0660);
+  ::umask(before);
+}
+
+TEST_CASE("a holder that has ended is not named as the one who holds a lock", "[train]") {
+  const TemporaryDirectory top;
+  const DirectoryLock held(top.path());
+  put_file(top / ".gxp.lock", fmt::format("process {} on host {}\n", INT_MAX, host_name()));
+  CHECK_THROWS_WITH(DirectoryLock(top.path(), 0ms),
+                    Catch::Contains("another process holds its lock") &&
+                        Catch::Contains("which it names and which has ended"));
+}
+
+TEST_CASE("a lock whose file was removed is taken again, unless another run has come", "[train]") {
+  const TemporaryDirectory top;
+  DirectoryLock first(top.path());
+  first.keep();
+  fs::remove(top / ".gxp.lock");
+  first.keep();
+  CHECK_THROWS_WITH(DirectoryLock(top.path(), 0ms), Catch::Contains("another run is using it"));
+  fs::remove(top / ".gxp.lock");
+  const DirectoryLock second(top.path());
+  CHECK_THROWS_WITH(first.keep(), Catch::Contains("another run is using it"));
+}
+
+TEST_CASE("a run's own metrics are in a file, not behind a link or in a pipe", "[train]") {
+  const TemporaryDirectory top;
+  fs::create_symlink(top / "absent", top / "link");
+  CHECK_THROWS_WITH(MetricsFile(top / "link", 0, true), Catch::Contains("it is a link; remove it"));
+  CHECK_FALSE(fs::exists(top / "absent"));
+  REQUIRE(::mkfifo((top / "pipe").c_str(), 0600) == 0);
+  CHECK_THROWS_WITH(MetricsFile(top / "pipe", 0, true),
+                    Catch::Contains("a pipe that nobody reads"));
+  CHECK_THROWS_WITH(MetricsFile(top / "pipe", 0), Catch::Contains("a pipe that nobody reads"));
+  const Fd reader(::open((top / "pipe").c_str(), O_RDONLY | O_NONBLOCK));
+  CHECK_THROWS_WITH(MetricsFile(top / "pipe", 0, true), Catch::Contains("not a regular file"));
+  CHECK_NOTHROW(MetricsFile(top / "pipe", 0));  // the user's wish
+}
+
+TEST_CASE("metrics whose file is removed are told as lost", "[train]") {
+  const TemporaryDirectory top;
+  MetricsFile file(top / "metrics.jsonl", 0, true);
+  file.write({});
+  fs::remove(top / "metrics.jsonl");
+  CHECK_THROWS_WITH(file.write({}), Catch::Contains("the file was removed"));
 }
 
 TEST_CASE("what rank 0 throws, all ranks throw", "[train]") {

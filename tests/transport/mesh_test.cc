@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <future>
 #include <string>
@@ -14,6 +15,7 @@
 #include "lib/net/socket/authenticate.h"
 #include "lib/net/socket/socket.h"
 #include "tests/catch.h"
+#include "tests/relay.h"
 #include "tests/transport/worlds.h"
 
 using namespace gxp;
@@ -23,12 +25,27 @@ namespace {
 
 Fd listen_here() { return listen_tcp({"127.0.0.1", 0}); }
 
+Fd connect_there(const std::string& where, std::string_view peer, Deadline deadline) {
+  return connect_tcp(parse_endpoint(where), peer, deadline);
+}
+
 std::vector<Fd> join_mesh(const TransportContext& context, Fd listener) {
   const std::string address = to_string(local_endpoint(listener.get()));
-  return connect_mesh(context, {"test", std::move(listener), address,
-                                [](const auto& where, std::string_view peer, Deadline deadline) {
-                                  return connect_tcp(parse_endpoint(where), peer, deadline);
-                                }});
+  return connect_mesh(context, {"test", std::move(listener), address, connect_there});
+}
+
+// Ranks 0 and 1 meet through a relay.
+std::vector<std::string> meet_through(const Meddle& meddle) {
+  World world("tcp", 2);
+  return run_all(2, [&](int rank) {
+    const auto store = world.join_store(rank);
+    Fd listener = listen_here();
+    const Relay relay(local_endpoint(listener.get()), meddle);
+    connect_mesh(world.context(*store),
+                 {"test", std::move(listener), to_string(relay.endpoint()), connect_there});
+    store->barrier("end", soon());
+    store->close();
+  });
 }
 
 // Ranks 0 and 1 meet while `stranger` is at rank 0's door first.
@@ -63,6 +80,50 @@ TEST_CASE("a stranger that sends garbage does not hold up the ranks", "[mesh]") 
     return socket;
   });
   CHECK(errors == std::vector<std::string>(2));
+}
+
+TEST_CASE("70 silent strangers do not hold up the ranks", "[mesh]") {
+  std::vector<Fd> strangers;
+  const auto start = Deadline::Clock::now();
+  const auto errors = meet_beside([&](const Endpoint& door, World&) {
+    for (int i = 0; i < 70; ++i) strangers.push_back(connect_tcp(door, "rank 0", soon()));
+    return Fd();
+  });
+  CHECK(errors == std::vector<std::string>(2));
+  CHECK(Deadline::Clock::now() - start < 4s);  // 5 s is a handshake's time
+}
+
+TEST_CASE("a handshake that is damaged once is tried again", "[mesh]") {
+  std::atomic<int> connections = 0;  // that came to the relay
+  const auto meddle = [&](Way way, uint64_t position, std::string& bytes) {
+    if (way == Way::kToServer && position == 0 && ++connections == 1) bytes[0] = 'x';
+  };
+  CHECK(meet_through(meddle) == std::vector<std::string>(2));
+  CHECK(connections == 2);
+}
+
+TEST_CASE("a peer that cannot be reached is told with what to look at", "[mesh]") {
+  World world("tcp", 2);
+  const auto errors = run_all(2, [&](int rank) {
+    const auto store = world.join_store(rank);
+    TransportContext context = world.context(*store);
+    context.deadline = Deadline::after(rank == 0 ? 2s : 300ms);
+    const std::string nowhere = to_string(local_endpoint(listen_here().get()));  // closed again
+    try {
+      connect_mesh(context, {.name = "test",
+                             .listener = listen_here(),
+                             .address = nowhere,
+                             .connect = connect_there,
+                             .remedy = "open the ports"});
+    } catch (const Error& error) {
+      store->abort(rank, error.what());  // as a rank of a job does
+      store->close();
+      throw;
+    }
+  });
+  CHECK(contains(errors[1], "connection refused"));
+  CHECK(contains(errors[1], "tried for 0.3 s; open the ports"));
+  CHECK(contains(errors[0], "rank 1: connect to rank 0 at "));
 }
 
 TEST_CASE("a rank with another secret is not let in", "[mesh]") {

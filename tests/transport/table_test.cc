@@ -37,6 +37,22 @@ TEST_CASE("auto takes shared memory on one host and tcp otherwise", "[table]") {
   CHECK(names_on("auto", "elsewhere") == std::vector<std::string>{"tcp", "tcp"});
 }
 
+TEST_CASE("where memory cannot be shared auto takes tcp, and the reason is told", "[table]") {
+  const auto with_shm = [](const std::vector<ShmOffer>& offers) {
+    return choose_transports(
+        "auto",
+        {.deadline = soon(), .master_addr = "127.0.0.1", .hosts = {"a", "a"}, .shm = offers});
+  };
+  CHECK(with_shm({{.arena_bytes = 1}, {.arena_bytes = 1}}).name() == "shm");
+  const ShmOffer none{.obstacle = "cannot share memory: memfd_create: refused (rank 1)"};
+  const TransportChoice choice = with_shm({none, none});
+  CHECK(choice.name() == "tcp");
+  CHECK(
+      choice.uses[0].reason ==
+      "no shm: ranks 0 and 1 cannot share memory: memfd_create: refused (rank 1); no verbs: ranks "
+      "0 and 1 have not been asked for their RDMA ports; works everywhere");
+}
+
 TEST_CASE("a transport that is named but cannot serve is an error with the reason", "[table]") {
   const auto names = names_on("shm", "elsewhere");
   for (const std::string& name : names) CHECK(contains(name, "are on different hosts"));

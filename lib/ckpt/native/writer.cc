@@ -71,15 +71,6 @@ void make_way(const std::string& dir, uint64_t step) {
   remove_superseded(dir, step);
 }
 
-// What killed runs have left.
-void remove_stale(const std::string& dir) {
-  const Fd directory(int(check_sys(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC),
-                                   fmt::format("list {}", dir))));
-  for (const std::string& name : list_names(directory.get(), dir)) {
-    if (is_partial_name(name)) remove_own(fmt::format("{}/{}", dir, name), is_checkpoint_file);
-  }
-}
-
 void warn_of(const std::string& left) {
   if (!left.empty()) log_warn("remove an old checkpoint: {}", left);
 }
@@ -98,6 +89,14 @@ void prune(const std::string& dir, uint64_t published, const Retention& retentio
 }
 
 }  // namespace
+
+void remove_stale(const std::string& dir) {
+  const Fd directory(int(check_sys(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+                                   fmt::format("list {}", dir))));
+  for (const std::string& name : list_names(directory.get(), dir)) {
+    if (is_partial_name(name)) remove_own(fmt::format("{}/{}", dir, name), is_checkpoint_file);
+  }
+}
 
 // Removes the partial directory if `act` throws.
 template <class Act>

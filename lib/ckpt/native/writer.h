@@ -73,6 +73,10 @@ struct Retention {
 std::string publish_checkpoint(const std::string& dir, std::span<const FilePart> parts,
                                const CheckpointInfo& info, const Retention& retention);
 
+// Removes what killed runs have left: partial directories, and checkpoints that were being removed. No
+// rank writes a checkpoint meanwhile.
+void remove_stale(const std::string& dir);
+
 // Removes the complete checkpoint of `step`, which loses its name first, so that none is ever seen
 // half. Returns what is left and why, "" if all is gone. kIo if it cannot be looked at.
 std::string remove_checkpoint(const std::string& dir, uint64_t step);

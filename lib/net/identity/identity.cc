@@ -96,7 +96,7 @@ void master_of_open_mpi(const Environment& environment, RankIdentity& identity) 
 }
 
 void master_of_mpich(const Environment& environment, RankIdentity& identity) {
-  identity.exchange = Exchange::kPmi;
+  if (find_variable(environment, "PMI_FD") != nullptr) identity.exchange = Exchange::kPmi;
   take_master(environment, identity, "");
 }
 
@@ -129,7 +129,9 @@ constexpr std::array<Launcher, 6> kLaunchers = {{
      "OMPI_COMM_WORLD_LOCAL_SIZE", master_of_open_mpi, true},
     {LauncherKind::kMpich,
      [](const Environment& e) {
-       return has(e, "PMI_RANK") && has(e, "PMI_FD") && !has(e, "SLURM_MPI_TYPE");
+       const bool slurms =
+           has(e, "SLURM_MPI_TYPE") || (has(e, "SLURM_STEP_ID") && !has(e, "PMI_FD"));
+       return has(e, "PMI_RANK") && has(e, "PMI_SIZE") && !slurms;
      },
      "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", master_of_mpich, true},
     {LauncherKind::kSlurm, [](const Environment& e) { return has(e, "SLURM_STEP_ID"); },
@@ -195,6 +197,23 @@ RankIdentity read(const Environment& environment, const Launcher& launcher) {
   return identity;
 }
 
+// Where a launcher's size is there without the rank, or a rank without the size, one of the two was
+// forgotten: each process would take itself for the whole job.
+void check_complete(const Environment& environment) {
+  const std::string* size = find_variable(environment, "WORLD_SIZE");
+  if (size != nullptr && *size != "1")
+    fail(ErrorKind::kConfig,
+         "read the rank identity: WORLD_SIZE={} is set but RANK is not; set RANK, a number below "
+         "WORLD_SIZE, for each process, or unset WORLD_SIZE",
+         *size);
+  const std::string* rank = find_variable(environment, "PMI_RANK");
+  if (rank != nullptr)
+    fail(ErrorKind::kConfig,
+         "read the rank identity: PMI_RANK={} is set but PMI_SIZE is not; set RANK and WORLD_SIZE "
+         "for each process, or unset PMI_RANK",
+         *rank);
+}
+
 }  // namespace
 
 std::string_view to_string(LauncherKind launcher) {
@@ -208,11 +227,26 @@ RankIdentity identity_from(const Environment& environment) {
   for (const Launcher& launcher : kLaunchers) {
     if (launcher.present(environment)) return read(environment, launcher);
   }
+  check_complete(environment);
+  return {};
+}
+
+RankIdentity identity_of_starter(const Environment& environment) {
+  for (const Launcher& launcher : kLaunchers) {
+    if (!launcher.present(environment)) continue;
+    const RankIdentity identity = read(environment, launcher);
+    const bool is_rank = launcher.kind == LauncherKind::kGxp || identity.world_size > 1;
+    return is_rank ? identity : RankIdentity{};
+  }
   return {};
 }
 
 bool is_loopback(std::string_view host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+bool leads_to_itself(std::string_view host) {
+  return is_loopback(host) || host == "0.0.0.0" || host == "::";
 }
 
 }  // namespace gxp

@@ -5,11 +5,12 @@
 //   gxp launcher      GXP_RANK                     lib/net/launch/launcher.h
 //   torchrun          TORCHELASTIC_RUN_ID
 //   Open MPI          OMPI_COMM_WORLD_RANK
-//   MPICH             PMI_RANK and PMI_FD, no SLURM_MPI_TYPE   (Hydra)
+//   MPICH             PMI_RANK and PMI_SIZE, not set by Slurm   (Hydra)
 //   Slurm step        SLURM_STEP_ID                a batch script without srun has none
 //   environment RANK  RANK                         torchrun's names, set by hand or by a Pod
 //   single process    nothing of these
-// A RANK or WORLD_SIZE that contradicts MPI or Slurm is an error: one of the two is stale.
+// A RANK or WORLD_SIZE that contradicts MPI or Slurm is an error: one of the two is stale. So is a
+// WORLD_SIZE above 1 without RANK, or a PMI_RANK without PMI_SIZE, where nothing else is set.
 //
 // Where rank 0's store listens: MASTER_ADDR and MASTER_PORT where they are set. Otherwise
 //   torchrun  MASTER_PORT + 1000, as torchrun's own store holds MASTER_PORT, and that of the next
@@ -60,8 +61,13 @@ struct RankIdentity {
 // Pure. Throws kConfig, naming variable and value, if one is malformed, missing, out of range or
 // contradicts another.
 RankIdentity identity_from(const Environment& environment);
+// The same for a process that is asked to start ranks itself. To be its launcher's only rank, as in a
+// shell by "srun --pty" or a notebook by "mpirun -n 1", is then to be no rank: LauncherKind::kNone.
+RankIdentity identity_of_starter(const Environment& environment);
 
 // "localhost", "127.x.y.z", "::1": an address that no other host can reach.
 bool is_loopback(std::string_view host);
+// The same, "0.0.0.0" and "::": where each host reaches itself.
+bool leads_to_itself(std::string_view host);
 
 }  // namespace gxp

@@ -12,6 +12,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/running_time.h"
+#include "lib/base/thread.h"
 
 namespace gxp {
 namespace {
@@ -89,7 +90,8 @@ ChildProcess::ChildProcess(int rank, const Program& program) : rank_(rank) {
                     ::getpid(),
                     &program.mask,
                     program.cpus.empty() ? nullptr : &cpus};
-  pid_ = pid_t(check_sys(::fork(), fmt::format("start rank {}", rank)));
+  pid_ = ::fork();
+  if (const int error = errno; pid_ < 0) fail_to_start(fmt::format("rank {}", rank), error);
   if (pid_ == 0) become(start);
   out = {std::move(out_pipe.read), STDOUT_FILENO, {}};
   err = {std::move(err_pipe.read), STDERR_FILENO, {}};

@@ -2,6 +2,8 @@
 
 #include <sys/wait.h>
 
+#include "lib/base/bytes.h"
+#include "lib/base/cgroup.h"
 #include "lib/base/error.h"
 #include "lib/base/running_time.h"
 #include "lib/net/launch/signals.h"
@@ -45,11 +47,19 @@ bool JobOutcome::stopped() const {
   return culprit_was_killed() && (own_signals_ >> WTERMSIG(status_) & 1) != 0;
 }
 
-std::string JobOutcome::describe() const {
+std::string JobOutcome::describe(uint64_t oom_kills) const {
   if (!culprit_was_killed())
     return fmt::format("rank {} exited with code {}", culprit_, WEXITSTATUS(status_));
   const int signal = WTERMSIG(status_);
-  return fmt::format("rank {} was killed by signal {} ({})", culprit_, signal, signal_name(signal));
+  std::string text =
+      fmt::format("rank {} was killed by signal {} ({})", culprit_, signal, signal_name(signal));
+  if (signal != SIGKILL || oom_kills == 0) return text;
+  const auto limit = Cgroups().memory_bytes();
+  return text + fmt::format(
+                    ", as the kernel does where memory runs out: oom_kill has risen by {}{}; "
+                    "let fewer ranks share the memory, or make the run smaller",
+                    oom_kills,
+                    limit ? fmt::format(", and the cgroup allows {}", format_bytes(*limit)) : "");
 }
 
 int JobOutcome::exit_code() const {

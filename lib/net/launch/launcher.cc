@@ -12,6 +12,7 @@
 #include <list>
 #include <optional>
 
+#include "lib/base/cgroup.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/running_time.h"
@@ -241,7 +242,7 @@ class RankLauncher {
     const bool killed = outcome_.culprit_was_killed();
     if (!killed) print_exit_messages();
     if (killed || !exit_messages_.has(outcome_.culprit()))
-      log(LogLevel::kError, outcome_.describe());
+      log(LogLevel::kError, outcome_.describe(oom_kills() - oom_kills_before_));
   }
 
   void print_exit_messages() {
@@ -249,6 +250,8 @@ class RankLauncher {
     for (const std::string& line : exit_messages_.take_new(outcome_.culprit(), killed))
       err_.add(line);
   }
+
+  static uint64_t oom_kills() { return Cgroups().oom_kills().value_or(0); }
 
   // write_log() would wait for the reader.
   void log(LogLevel level, std::string_view message) { err_.add(log_line(level, message)); }
@@ -346,6 +349,7 @@ class RankLauncher {
   SignalFd signals_ = take_signals_over();
   std::list<ChildProcess> ranks_;
   JobOutcome outcome_;
+  const uint64_t oom_kills_before_ = oom_kills();
   ExitMessages exit_messages_;
   bool announced_ = false;
   int steps_taken_ = 0;  // of escalate()

@@ -3,6 +3,8 @@
 #include <sodium.h>
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "lib/base/error.h"
 #include "lib/net/socket/frame.h"
@@ -115,18 +117,37 @@ SealKey Handshake::key_of(Role sender, const SealKey& shared) const {
 }
 
 Authenticated authenticate_client(int socket, const Secret& secret, std::string_view purpose,
-                                  int my_rank, Deadline deadline) {
+                                  int my_rank, Deadline deadline,
+                                  const std::function<void(int socket)>& await) {
   const std::string peer = fmt::format("{} ({} connection)", peer_address(socket), purpose);
   Handshake handshake(Handshake::Role::kClient, secret, std::string(purpose), my_rank, peer);
   Handshake::Hello hello{};
   Handshake::Proof proof{};
   write_all(socket, std::as_bytes(std::span(handshake.hello())), peer, deadline);
+  if (await) await(socket);
   read_exact(socket, std::as_writable_bytes(std::span(hello)), peer, deadline);
   const Handshake::Proof answer = handshake.answer(hello);
   write_all(socket, std::as_bytes(std::span(answer)), peer, deadline);
   read_exact(socket, std::as_writable_bytes(std::span(proof)), peer, deadline);
   const int rank = handshake.verify(proof);
   return {rank, handshake.keys()};
+}
+
+std::pair<Fd, Authenticated> connect_and_authenticate(
+    const std::function<Fd()>& connect,
+    const std::function<Authenticated(int socket)>& authenticate, Deadline deadline) {
+  constexpr int kMostRetries = 50;
+  constexpr std::chrono::milliseconds kPause{20};
+  for (int retries = 0;; ++retries) {
+    Fd socket = connect();
+    try {
+      Authenticated proved = authenticate(socket.get());
+      return {std::move(socket), std::move(proved)};
+    } catch (const Dropped&) {
+      if (retries == kMostRetries || deadline.expired()) throw;
+    }
+    std::this_thread::sleep_for(std::min<Deadline::Duration>(kPause, deadline.remaining()));
+  }
 }
 
 }  // namespace gxp

@@ -20,11 +20,14 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "lib/base/deadline.h"
+#include "lib/base/fd.h"
 #include "lib/net/socket/seal.h"
 #include "lib/net/socket/secret.h"
 
@@ -37,9 +40,16 @@ struct Authenticated {
 };
 
 // The client's end. `purpose` names the kind of connection ("store", "tcp") and must be the same at
-// both ends. After a throw the socket must be closed.
+// both ends. `await`, if given, is called when the server's answer is awaited, which comes once it lets
+// the client in. After a throw the socket must be closed.
 Authenticated authenticate_client(int socket, const Secret& secret, std::string_view purpose,
-                                  int my_rank, Deadline deadline);
+                                  int my_rank, Deadline deadline,
+                                  const std::function<void(int socket)>& await = {});
+// Connects by `connect` and authenticates by `authenticate`; again if the server drops the connection,
+// as one that is beset by strangers may do with whoever is not done yet, or that had it altered.
+std::pair<Fd, Authenticated> connect_and_authenticate(
+    const std::function<Fd()>& connect,
+    const std::function<Authenticated(int socket)>& authenticate, Deadline deadline);
 
 // Either end without a socket, for a server that must not wait: send hello(), give it the peer's
 // hello, send the proof it returns, give it the peer's proof. `peer` is for messages.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/thread.h"
 
 namespace gxp {
 namespace {
@@ -41,7 +42,7 @@ int ask_name_servers(const std::string& host, const std::string& port, int flags
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread([host, port, flags, promise = std::move(promise)]() mutable {
+  start_thread("of a name's look-up", [host, port, flags, promise = std::move(promise)]() mutable {
     const addrinfo hints = make_hints(flags);
     addrinfo* list = nullptr;
     const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &list);

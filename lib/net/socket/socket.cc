@@ -134,7 +134,10 @@ Endpoint parse_endpoint(std::string_view text) {
   return {std::string(host), port};
 }
 
-Fd listen_tcp(const Endpoint& endpoint, int backlog) {
+namespace {
+
+// A listening socket; an invalid one if the port is taken.
+Fd try_listen_on(const Endpoint& endpoint, int backlog) {
   std::string cause;
   auto addresses =
       resolve(endpoint.host, endpoint.port, true, Deadline::after(kNamePatience), cause);
@@ -147,12 +150,45 @@ Fd listen_tcp(const Endpoint& endpoint, int backlog) {
     if (socket.valid()) return socket;
     if (error == EADDRINUSE) break;  // not to serve half of the interfaces
   }
-  if (error == EADDRINUSE)
-    fail(ErrorKind::kIo,
-         "listen on {}: port {} is taken; choose another with MASTER_PORT or --master HOST:PORT",
-         to_string(endpoint), endpoint.port);
+  if (error == EADDRINUSE) return Fd();
   fail(ErrorKind::kIo, "listen on {}: {}", to_string(endpoint),
        error == 0 ? cause : lower_case_text(error));
+}
+
+}  // namespace
+
+Fd listen_tcp(const Endpoint& endpoint, int backlog) {
+  Fd socket = try_listen_on(endpoint, backlog);
+  if (socket.valid()) return socket;
+  fail(ErrorKind::kIo,
+       "listen on {}: port {} is taken; choose another with MASTER_PORT or --master HOST:PORT",
+       to_string(endpoint), endpoint.port);
+}
+
+PortRange parse_port_range(std::string_view text, std::string_view setting) {
+  PortRange ports;
+  if (text.empty()) return ports;
+  const char* const end = text.data() + text.size();
+  const auto [dash, no_first] = std::from_chars(text.data(), end, ports.first);
+  const bool two = no_first == std::errc() && dash != end && *dash == '-';
+  const auto [rest, no_last] = std::from_chars(two ? dash + 1 : end, end, ports.last);
+  if (no_last != std::errc() || rest != end || ports.first < 1 || ports.last < ports.first ||
+      ports.last > 65535)
+    fail(ErrorKind::kConfig, "{}: must be two ports in their order, as \"30000-30100\", is \"{}\"",
+         setting, text);
+  return ports;
+}
+
+Fd listen_tcp_within(const PortRange& ports, const std::string& host, int start) {
+  if (ports == PortRange{}) return listen_tcp({host, 0});
+  const int count = ports.last - ports.first + 1;
+  for (int i = 0; i < count; ++i) {
+    const int port = ports.first + (start + i) % count;
+    Fd socket = try_listen_on({host, port}, kBacklog);
+    if (socket.valid()) return socket;
+  }
+  fail(ErrorKind::kIo, "listen on {}: the ports {}-{} are all taken; each rank of a host needs one",
+       host.empty() ? "*" : host, ports.first, ports.last);
 }
 
 Fd connect_tcp(const Endpoint& endpoint, std::string_view peer, Deadline deadline,
@@ -166,8 +202,8 @@ Fd connect_tcp(const Endpoint& endpoint, std::string_view peer, Deadline deadlin
       cause = lower_case_text(error);
     }
     if (deadline.expired())
-      fail(ErrorKind::kPeer, "connect to {} at {}: {} after {:g} s; is its process running?", peer,
-           to_string(endpoint), cause, deadline.seconds());
+      fail(ErrorKind::kPeer, "connect to {} at {}: {} after {:.3g} s", peer, to_string(endpoint),
+           cause, deadline.seconds());
     std::this_thread::sleep_for(std::min(pause, deadline.remaining()));
   }
 }

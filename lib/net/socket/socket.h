@@ -37,9 +37,24 @@ std::string to_string(const Endpoint& endpoint);
 // "host:port", "[v6]:port"; throws kUsage for anything else.
 Endpoint parse_endpoint(std::string_view text);
 
+inline constexpr int kBacklog = 1024;
+
 // A listening socket. A port in use is a kIo error that says how to choose another.
-Fd listen_tcp(const Endpoint& endpoint, int backlog = 1024);
-// Connects, and tries again until the deadline while nobody listens: ranks start in any order.
+Fd listen_tcp(const Endpoint& endpoint, int backlog = kBacklog);
+
+// Ports, both included; 0: any.
+struct PortRange {
+  int first = 0;
+  int last = 0;
+  bool operator==(const PortRange&) const = default;
+};
+// "30000-30100"; "": any. Throws kConfig for anything else, calling it `setting`.
+PortRange parse_port_range(std::string_view text, std::string_view setting);
+// A listening socket on one of the ports that is free. `start`: how many to leave out at first, so that
+// processes of one host look in different places. kIo: all are taken.
+Fd listen_tcp_within(const PortRange& ports, const std::string& host, int start);
+// Connects, and tries again until the deadline while nobody listens: ranks start in any order. The
+// message of a failure ends with the time that it took, and leaves what to look at to the caller.
 // `prepare` is called with each socket before it connects, for options that must be set by then.
 Fd connect_tcp(const Endpoint& endpoint, std::string_view peer, Deadline deadline,
                const std::function<void(int socket)>& prepare = {});

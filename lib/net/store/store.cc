@@ -12,6 +12,8 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/thread.h"
+#include "lib/net/identity/identity.h"
 #include "lib/net/socket/authenticate.h"
 #include "lib/net/store/rank_list.h"
 
@@ -21,9 +23,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kVerdictPatience = 2s;      // for the cause to arrive after its consequence
+constexpr auto kAnswerPatience = 500ms;    // of the server, which waits for nobody
 constexpr auto kInquiryPatience = 1500ms;  // three times what the server takes at most
-constexpr int kMaxRetries = 50;            // of a handshake that the server broke off
-constexpr auto kRetryPause = 20ms;         // before each
+constexpr std::string_view kSilentStore = "is its process stopped, or has it left the job?";
 constexpr size_t kReadBytes = size_t{64} << 10;
 // A gather's answer holds every rank's value, and the server has proved who it is.
 constexpr size_t kMaxAnswerBytes = std::numeric_limits<uint32_t>::max();
@@ -48,34 +50,52 @@ Store::Store(const Endpoint& server, int rank, int world_size, const Secret& sec
     fail(ErrorKind::kPeer, "rendezvous at {}: rank {} answers, not rank 0", to_string(server_),
          server_rank);
   join(deadline);
-  watcher_ = std::jthread([this] { watch(); });
+  watcher_ = start_thread("gxp-watcher", [this] { watch(); });
 }
 
 Store::~Store() { stop(); }
 
 std::string Store::server_name() const { return fmt::format("rank 0 at {}", to_string(server_)); }
 
-// Connects. A server that strangers beset may drop whoever is not done with the handshake, so that
-// is tried again.
-int Store::authenticate(const Secret& secret, Deadline deadline, Deadline::Duration silence) {
-  for (int retries = 0;; ++retries) {
-    socket_ = connect_tcp(server_, "rank 0", deadline);
-    detect_silence(socket_.get(), silence);
-    try {
-      const auto server = authenticate_client(socket_.get(), secret, "store", rank_, deadline);
-      sealer_.emplace(server.keys.cipher, server.keys.sending, Protection::kEncrypt);
-      reader_.emplace(server.keys.cipher, server.keys.receiving,
-                      fmt::format("what {} sent to rank {}", server_name(), rank_),
-                      kMaxAnswerBytes);
-      return server.rank;
-    } catch (const Dropped& dropped) {
-      if (retries == kMaxRetries || deadline.expired())
-        fail(dropped.kind(), "join {}: {}", server_name(), dropped.what());
-      std::this_thread::sleep_for(std::min<Deadline::Duration>(kRetryPause, deadline.remaining()));
-    } catch (const Error& error) {
-      fail(error.kind(), "join {}: {}", server_name(), error.what());
-    }
+Fd Store::connect(Deadline deadline) const {
+  try {
+    return connect_tcp(server_, "rank 0", deadline);
+  } catch (const Error& error) {
+    fail(error.kind(), "{}; is its process running?{}", error.what(),
+         leads_to_itself(server_.host)
+             ? fmt::format(
+                   " {} is this host itself; if rank 0 runs on another one, give its address by "
+                   "--master HOST:PORT or MASTER_ADDR",
+                   server_.host)
+             : "");
   }
+}
+
+int Store::authenticate(const Secret& secret, Deadline deadline, Deadline::Duration silence) {
+  const auto name = [this](const Error& error) {
+    return fmt::format("join {}: {}", server_name(), error.what());
+  };
+  auto [socket, server] = connect_and_authenticate(
+      [&] {
+        Fd connected = connect(deadline);
+        detect_silence(connected.get(), silence);
+        return connected;
+      },
+      [&](int connected) {
+        try {
+          return authenticate_client(connected, secret, "store", rank_, deadline);
+        } catch (const Dropped& dropped) {
+          throw Dropped(dropped.kind(), name(dropped));
+        } catch (const Error& error) {
+          throw Error(error.kind(), name(error));
+        }
+      },
+      deadline);
+  socket_ = std::move(socket);
+  sealer_.emplace(server.keys.cipher, server.keys.sending, Protection::kEncrypt);
+  reader_.emplace(server.keys.cipher, server.keys.receiving,
+                  fmt::format("what {} sent to rank {}", server_name(), rank_), kMaxAnswerBytes);
+  return server.rank;
 }
 
 // Takes in what has arrived; false at the end of the connection.
@@ -155,9 +175,13 @@ std::vector<std::string> Store::gather(std::string_view name, std::string_view v
   if (all) return unpack_strings(*all);
   check_alive(act);
   const auto names = request({FrameType::kMissing, prefix_ + std::string(name), "", 0, 0},
-                             Deadline::after(kVerdictPatience));
+                             Deadline::after(kAnswerPatience));
+  check_alive(act);
+  if (!names)
+    fail(ErrorKind::kPeer, "rank 0: its rendezvous store at {} does not answer ({}); {}",
+         to_string(server_), act, kSilentStore);
   std::vector<int> missing;
-  std::istringstream numbers(names.value_or(""));
+  std::istringstream numbers(*names);
   for (int rank = 0; numbers >> rank;) missing.push_back(rank);
   const std::string what =
       missing.empty() ? "not all ranks came"
@@ -189,10 +213,8 @@ FailureVerdict Store::inquire(int suspect, std::string_view reason) {
     // The watcher finds the reason.
   }
   if (const auto verdict = wait_verdict(Deadline::after(kInquiryPatience))) return *verdict;
-  const FailureVerdict silent{
-      0, fmt::format("its rendezvous store at {} does not answer; is its process "
-                     "stopped, or has it left the job?",
-                     to_string(server_))};
+  const FailureVerdict silent{0, fmt::format("its rendezvous store at {} does not answer; {}",
+                                             to_string(server_), kSilentStore)};
   end(silent);
   return verdict().value_or(silent);
 }

@@ -89,6 +89,7 @@ class Store {
   void close() noexcept;
 
  private:
+  [[nodiscard]] Fd connect(Deadline deadline) const;
   int authenticate(const Secret& secret, Deadline deadline, Deadline::Duration silence);
   void join(Deadline deadline);
   Frame read_frame(Deadline deadline);

@@ -10,6 +10,7 @@
 
 #include "lib/base/error.h"
 #include "lib/net/socket/socket.h"
+#include "lib/net/socket/strangers.h"
 
 namespace gxp {
 namespace {
@@ -17,11 +18,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kHandshakeTime = 5s;
-constexpr size_t kMaxStrangers = 64;
-// How long each may be there when another comes: a rank's hello follows its connection at once, and
-// a handshake takes one round trip and a half.
-constexpr auto kSilentTime = 20ms;
-constexpr auto kBusyTime = 1s;
 constexpr auto kLongestWait = 1s;  // a look at what else there is to do, should a wake-up be lost
 
 bool is_stranger(const StoreConnection& client) { return !client.member && !client.gone; }
@@ -96,29 +92,22 @@ bool StoreClients::has_unsent() const {
   return std::ranges::any_of(clients_, [](const auto& client) { return client.has_unsent(); });
 }
 
-// Whether there is room for one more stranger, if need be in the place of another.
-bool StoreClients::make_room() {
-  if (std::ranges::count_if(clients_, is_stranger) < std::ptrdiff_t(kMaxStrangers)) return true;
-  const auto now = Deadline::Clock::now();
-  const auto drop_oldest = [&](bool silent, Deadline::Duration time) {
-    const auto oldest = std::ranges::find_if(clients_, [&](const StoreConnection& client) {
-      return is_stranger(client) && (client.silent() || !silent) && now - client.since() > time;
-    });
-    if (oldest != clients_.end()) oldest->gone = true;
-    return oldest != clients_.end();
-  };
-  return drop_oldest(true, kSilentTime) || drop_oldest(false, kBusyTime);
-}
-
 void StoreClients::accept_client() {
-  if (!make_room()) {
+  const bool room = make_room_for_stranger(clients_, is_stranger, [](auto at) { at->gone = true; });
+  if (!room) {
     accept_again_ = Deadline::after(kSilentTime);
     return;
   }
   Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket.valid()) {
-    // Out of descriptors: those who are there go on; poll() must not spin on the others.
-    if (errno == EMFILE || errno == ENFILE) accept_again_ = Deadline::after(100ms);
+    if (errno != EMFILE && errno != ENFILE) return;
+    // Strangers will go; poll() must not spin meanwhile.
+    accept_again_ = Deadline::after(100ms);
+    const int cause = errno;
+    if (std::ranges::none_of(clients_, is_stranger))
+      fail(ErrorKind::kIo,
+           "let a rank in: {}; raise the limit of descriptors on this host (ulimit -n)",
+           system_text(cause));
     return;
   }
   detect_silence(socket.get(), silence_);

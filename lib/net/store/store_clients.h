@@ -1,8 +1,8 @@
 // The clients of the store's server: lets them in, bounds what strangers cost, waits for what
 // clients send, and writes what is queued for them. store_server.h says what they may ask for.
 //
-// A stranger is a client that has not joined. There are 64 at most: one more takes the place of the
-// oldest that is silent or slow. Each is dropped after 5 s.
+// A stranger is a client that has not joined. Their places are scarce (lib/net/socket/strangers.h), and
+// each is dropped after 5 s.
 //   Threads  the server's, except port() and wake(), which are anybody's.
 #pragma once
 
@@ -29,7 +29,8 @@ class StoreClients {
   // Waits for bytes, for a new client or for wake(), until `until` if there is one. Returns the
   // clients of which bytes have arrived; these pointers are valid until finish_round().
   std::vector<StoreConnection*> wait(std::optional<Deadline> until);
-  // Lets one new client in, writes what the sockets take, and drops the clients that are `gone` or,
+  // kIo: no descriptor is left for a client, and no stranger holds one. Otherwise lets one new client
+  // in, writes what the sockets take, and drops the clients that are `gone` or,
   // with everything sent, `leaving`. Calls `lose` for a client whose connection has ended.
   void finish_round(const std::function<void(StoreConnection&)>& lose);
   // Lets nobody in from now on, and drops the strangers.
@@ -39,7 +40,6 @@ class StoreClients {
 
  private:
   [[nodiscard]] bool may_accept() const { return listener_.valid() && accept_again_.expired(); }
-  bool make_room();
   void accept_client();
 
   Fd listener_;

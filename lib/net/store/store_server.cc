@@ -11,6 +11,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/thread.h"
 #include "lib/net/store/blame_tracker.h"
 #include "lib/net/store/inquiry.h"
 #include "lib/net/store/rank_list.h"
@@ -39,7 +40,7 @@ class StoreServer::Loop {
           if (member == members_.end()) return;  // it has left meanwhile
           member->second->send({FrameType::kAnswer, "", value, request, 0});
         }) {
-    thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+    thread_ = start_thread("gxp-store", [this](const std::stop_token& stop) { run(stop); });
   }
 
   ~Loop() {
@@ -89,7 +90,12 @@ class StoreServer::Loop {
     if (joined_ == world_size_) clients_.stop_listening();
     if (grace_ && grace_->expired()) settle_accusations();
     if (inquiry_) advance_inquiry();
-    clients_.finish_round([this](StoreConnection& client) { lose(client); });
+    try {
+      clients_.finish_round([this](StoreConnection& client) { lose(client); });
+    } catch (const Error& error) {  // nobody else can come in
+      cause_.report(0, 0, error.what());
+      follow_cause();
+    }
   }
 
   // The first of the deadline and the times at which this thread acts without a request.

@@ -11,6 +11,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/base/resource_limits.h"
 
 namespace gxp {
 
@@ -29,16 +30,30 @@ uint64_t& signature(const ShmSegment& segment, size_t control_bytes) {
   return *reinterpret_cast<uint64_t*>(segment.memory().data + control_bytes - sizeof(uint64_t));
 }
 
+bool has_address_space(size_t bytes) {
+  constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* const address = mmap(nullptr, bytes, PROT_NONE, kFlags, -1, 0);
+  return address != MAP_FAILED && munmap(address, bytes) == 0;
+}
+
 bool membarrier(int command) { return syscall(SYS_membarrier, command, 0, 0) == 0; }
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 }  // namespace
 
-size_t SharedArena::segment_bytes(int ranks) {
+size_t SharedArena::segment_bytes(int ranks, int mappings) {
+  constexpr size_t kLeastHeap = size_t{16} << 20;
   const size_t host = size_t(sysconf(_SC_PHYS_PAGES)) * size_t(sysconf(_SC_PAGESIZE));
-  return control_bytes(size_t(ranks), kPageBytes) + kGroups * sizeof(SharedSlots) +
-         round_up(2 * host / size_t(std::max(ranks, 2)), kPageBytes);
+  const size_t fixed = control_bytes(size_t(ranks), kPageBytes) + kGroups * sizeof(SharedSlots);
+  const auto mapped = size_t(mappings > 0 ? mappings : ranks);
+  size_t heap = round_up(2 * host / size_t(std::max(ranks, 2)), kPageBytes);
+  const uint64_t most = file_size_limit();
+  while ((most > 0 && fixed + heap > most) || !has_address_space(2 * mapped * (fixed + heap))) {
+    heap = round_up(heap / 2, kPageBytes);
+    if (heap < kLeastHeap) return 0;
+  }
+  return fixed + heap;
 }
 
 void SharedArena::sign(const ShmSegment& mine, int ranks) {
@@ -91,8 +106,13 @@ Memory SharedArena::allocate(size_t bytes) {
     offset = begin + used;
   }
   if (size > mine.memory().bytes - offset) {
-    fail(ErrorKind::kIo, "allocate {} of communicator memory: {} is the most that a rank can have",
-         format_bytes(bytes), format_bytes(mine.memory().bytes - heap_offset()));
+    const bool limited = address_space_limit() > 0 || file_size_limit() > 0;
+    fail(ErrorKind::kIo,
+         "allocate {} of communicator memory: {} is the most that a rank can have{}",
+         format_bytes(bytes), format_bytes(mine.memory().bytes - heap_offset()),
+         limited ? "; raise the limits of address space and file size (ulimit -v, -f), or set "
+                   "comm.transport = \"tcp\""
+                 : "");
   }
   mine.prefault(offset, size);
   used_.emplace(offset, size);

@@ -1,8 +1,8 @@
 // Memory that the ranks of one host see of each other. With it a collective reads and writes its
 // peers' memory instead of sending messages.
 //
-// Each rank has one segment (shm_segment.h), twice its even share of the host's memory, of which
-// only what is used exists. It holds slots for each group of ranks, and a heap for communicator
+// Each rank has one segment (shm_segment.h), twice its even share of the host's memory unless address
+// space is short, of which only what is used exists. It holds slots for each group of ranks, and a heap for communicator
 // memory. The lines by which ranks meet (shared_lines.h) lie together in the segment of the host's
 // first rank, since a rank looks at all of them in each call and every page more is a TLB miss (8
 // ranks on 2 cores, 8 bytes: 14.5 us with the lines in 8 segments, see docs/RESULTS.md for what it
@@ -47,8 +47,11 @@ class SharedArena {
  public:
   static constexpr int kGroups = 32;  // that have lines and slots here
 
-  // Bytes of each rank's segment on a host with so many ranks.
-  static size_t segment_bytes(int ranks);
+  // Bytes of each rank's segment on a host with so many ranks. Halved while it exceeds the limit of a
+  // file's size (ulimit -f), or while a process that maps `mappings` of them (0: each rank's) would use
+  // more than half of the address space that its limit (ulimit -v) leaves it; 0 if that leaves no useful
+  // heap.
+  static size_t segment_bytes(int ranks, int mappings = 0);
   // Makes a new segment this process's own, before the host's other ranks get it.
   static void sign(const ShmSegment& mine, int ranks);
   // `segments[rank]` for every rank of this host, this one's own among them; empty for others.

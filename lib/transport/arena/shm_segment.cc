@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "lib/base/bytes.h"
+#include "lib/base/resource_limits.h"
 
 namespace gxp {
 
@@ -23,6 +24,15 @@ namespace {
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 int make_memfd() { return memfd_create("gxp", MFD_CLOEXEC | MFD_ALLOW_SEALING); }
+
+[[noreturn]] void fail_to_map(size_t bytes, int error) {
+  const uint64_t limit = address_space_limit();
+  fail(ErrorKind::kIo, "map shared memory of {}: {}{}", format_bytes(bytes), system_text(error),
+       limit == 0 ? std::string()
+                  : fmt::format("; address space is limited to {}: raise that (ulimit -v), or set "
+                                "comm.transport = \"tcp\"",
+                                format_bytes(limit)));
+}
 
 size_t page_bytes() { return size_t(sysconf(_SC_PAGESIZE)); }
 
@@ -57,7 +67,7 @@ ShmSegment ShmSegment::map(Fd fd, size_t bytes) {
 
 ShmSegment::ShmSegment(Fd fd, size_t bytes) : fd_(std::move(fd)) {
   void* address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_.get(), 0);
-  check_sys(address == MAP_FAILED ? -1 : 0, "map shared memory of " + format_bytes(bytes));
+  if (address == MAP_FAILED) fail_to_map(bytes, errno);
   memory_ = {static_cast<std::byte*>(address), bytes, MemorySpace::kHost};
 }
 

@@ -1,10 +1,15 @@
 #include "lib/transport/shm/shm.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "lib/base/bytes.h"
+#include "lib/base/resource_limits.h"
 #include "lib/transport/shm/shm_stream.h"
 #include "lib/transport/stream/stream_link.h"
 
@@ -76,11 +81,47 @@ void ShmLinks::after_poll(std::span<const Interest> /*interests*/,
   }
 }
 
+// The bytes of this rank's segment, or why it can have none.
+std::string own_offer(const TransportContext& context) {
+  if (const Support memory = supports_shared_memory(); !memory) return memory.reason;
+  const auto ranks = std::count(context.hosts.begin(), context.hosts.end(), context.host);
+  if (const size_t bytes = SharedArena::segment_bytes(int(ranks))) return std::to_string(bytes);
+  const auto text = [](uint64_t bytes) { return bytes == 0 ? "none" : format_bytes(bytes); };
+  return fmt::format(
+      "the limits leave no room for it (address space, ulimit -v: {}; size of files, ulimit -f: "
+      "{})",
+      text(address_space_limit()), text(file_size_limit()));
+}
+
+ShmOffer parse_offer(const std::string& text, size_t rank) {
+  size_t bytes = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+  if (error == std::errc() && end == text.data() + text.size()) return {.arena_bytes = bytes};
+  return {.obstacle = fmt::format("cannot share memory: {} (rank {})", text, rank)};
+}
+
 }  // namespace
+
+void survey_shm(TransportContext& context) {
+  const std::string mine = own_offer(context);
+  const auto all = context.store->gather("shared memory", mine, context.deadline);
+  context.shm.clear();
+  std::map<std::string, ShmOffer> of_hosts;  // the least that a rank there can share
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    const ShmOffer offer = parse_offer(all[rank], rank);
+    const auto [host, first] = of_hosts.try_emplace(context.hosts[rank], offer);
+    if (!first && offer.arena_bytes < host->second.arena_bytes) host->second = offer;
+  }
+  for (const std::string& host : context.hosts) context.shm.push_back(of_hosts[host]);
+}
 
 Reach shm_reaches(const TransportContext& context, int a, int b) {
   const std::string& host = context.hosts[size_t(a)];
-  if (host == context.hosts[size_t(b)] && host != "unknown") return {true, "same host"};
+  if (host == context.hosts[size_t(b)] && host != "unknown") {
+    if (context.shm.empty() || a == b || context.shm[size_t(a)].arena_bytes > 0)
+      return {true, "same host"};
+    return {false, context.shm[size_t(a)].obstacle};
+  }
   return {false, "are on different hosts, or in containers without a common network namespace"};
 }
 

@@ -68,7 +68,8 @@ std::unique_ptr<SharedArena> share_arena(const TransportContext& context,
   const auto peers =
       std::count_if(sockets.begin(), sockets.end(), [](const Fd& s) { return s.valid(); });
   const int ranks = int(peers) + 1;
-  const size_t bytes = SharedArena::segment_bytes(ranks);
+  const size_t bytes = context.shm.empty() ? SharedArena::segment_bytes(ranks)
+                                           : context.shm[size_t(context.rank)].arena_bytes;
   ShmSegment mine = ShmSegment::create(bytes);
   if (context.kernel_copies) SharedArena::sign(mine, ranks);
   std::vector<ShmSegment> segments = exchange_segments(context, mine, sockets, bytes);

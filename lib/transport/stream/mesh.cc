@@ -14,6 +14,7 @@
 #include "lib/base/log.h"
 #include "lib/net/socket/authenticate.h"
 #include "lib/net/socket/socket.h"
+#include "lib/net/socket/strangers.h"
 
 namespace gxp {
 
@@ -22,7 +23,6 @@ namespace {
 constexpr std::chrono::seconds kHandshakeTime{5};
 constexpr std::chrono::milliseconds kVerdictLook{100};  // between two looks for a verdict
 constexpr std::chrono::seconds kPatience{1};            // the same, while a peer does not accept
-constexpr size_t kMaxStrangers = 64;  // handshakes at a time; more wait in the backlog
 
 // The server's half of a handshake that must not hold up others.
 class Arrival {
@@ -35,6 +35,8 @@ class Arrival {
   }
   [[nodiscard]] int fd() const { return socket_.get(); }
   [[nodiscard]] bool late() const { return deadline_.expired(); }
+  [[nodiscard]] bool silent() const { return hello_read_ == 0; }
+  [[nodiscard]] Deadline::Clock::time_point since() const { return since_; }
   // After advance() has returned a rank.
   [[nodiscard]] MeshConnection take() { return {std::move(socket_), handshake_.keys()}; }
 
@@ -65,6 +67,7 @@ class Arrival {
   Fd socket_;
   Handshake handshake_;
   Deadline deadline_ = Deadline::after(kHandshakeTime);
+  Deadline::Clock::time_point since_ = Deadline::Clock::now();
   Handshake::Hello hello_{};
   Handshake::Proof proof_{};
   size_t hello_read_ = 0;
@@ -87,6 +90,7 @@ class Mesh {
 
  private:
   void connect_to(int peer, const std::string& address);
+  void await(int socket, const std::string& who);
   Fd reach(const std::string& who, const std::string& address);
   void check_verdict();
   void accept_some();
@@ -118,13 +122,31 @@ std::vector<int> Mesh::missing() const {
 
 void Mesh::connect_to(int peer, const std::string& address) {
   const std::string who = fmt::format("rank {}", peer);
-  Fd socket = reach(who, address);
-  Authenticated proved = authenticate_client(socket.get(), *context_.secret, parts_.name,
-                                             context_.rank, context_.deadline);
+  auto [socket, proved] = connect_and_authenticate(
+      [&] { return reach(who, address); },
+      [&](int connected) {
+        return authenticate_client(connected, *context_.secret, parts_.name, context_.rank,
+                                   context_.deadline, [&](int waiting) { await(waiting, who); });
+      },
+      context_.deadline);
   if (proved.rank != peer) {
     fail(ErrorKind::kPeer, "connect to rank {} at {}: rank {} answers", peer, address, proved.rank);
   }
   peers_[size_t(peer)] = {std::move(socket), std::move(proved.keys)};
+}
+
+// A peer lets others in when it has reached all ranks below it. Meanwhile one may fail.
+void Mesh::await(int socket, const std::string& who) {
+  const auto look = [&] {
+    return Deadline::after(
+        std::min<Deadline::Duration>(kVerdictLook, context_.deadline.remaining()));
+  };
+  while (!wait_ready(socket, POLLIN, look())) {
+    check_verdict();
+    if (context_.deadline.expired())
+      fail(ErrorKind::kPeer, "connect to {} by {}: it did not answer within {:g} s; is it stopped?",
+           who, parts_.name, context_.deadline.seconds());
+  }
 }
 
 // The peer may have died since it told its address; then nobody but the store knows.
@@ -136,7 +158,8 @@ Fd Mesh::reach(const std::string& who, const std::string& address) {
     } catch (const Error& error) {
       check_verdict();
       if (context_.deadline.expired())
-        fail(error.kind(), "{}; tried for {:g} s", error.what(), context_.deadline.seconds());
+        fail(error.kind(), "{}; tried for {:g} s{}{}", error.what(), context_.deadline.seconds(),
+             parts_.remedy.empty() ? "" : "; ", parts_.remedy);
     }
   }
 }
@@ -144,10 +167,11 @@ Fd Mesh::reach(const std::string& who, const std::string& address) {
 // One look at the listener and at all handshakes.
 void Mesh::accept_some() {
   check_in_time();
-  const bool room = arrivals_.size() < kMaxStrangers && accept_again_.expired();
-  std::vector<pollfd> entries{{parts_.listener.get(), short(room ? POLLIN : 0), 0}};
+  const bool room = accept_again_.expired();
+  std::vector<pollfd> entries{{room ? parts_.listener.get() : -1, POLLIN, 0}};
   for (const Arrival& arrival : arrivals_) entries.push_back({arrival.fd(), POLLIN, 0});
-  const int look_ms = std::min(int(kVerdictLook.count()), context_.deadline.remaining_ms());
+  const auto look = room ? kVerdictLook : kSilentTime;
+  const int look_ms = std::min(int(look.count()), context_.deadline.remaining_ms());
   if (::poll(entries.data(), entries.size(), look_ms) < 0) return;
   auto entry = entries.begin() + 1;
   std::erase_if(arrivals_, [&](Arrival& arrival) { return advance(arrival, *entry++); });
@@ -155,6 +179,11 @@ void Mesh::accept_some() {
 }
 
 void Mesh::accept_one() {
+  const auto all = [](const Arrival&) { return true; };
+  if (!make_room_for_stranger(arrivals_, all, [this](auto at) { arrivals_.erase(at); })) {
+    accept_again_ = Deadline::after(kSilentTime);
+    return;
+  }
   Fd socket(::accept4(parts_.listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (socket.valid()) {
     arrivals_.emplace_back(std::move(socket), context_, parts_.name);
@@ -193,9 +222,11 @@ void Mesh::check_verdict() {
   if (verdict) fail(ErrorKind::kPeer, "rank {}: {}", verdict->rank, verdict->reason);
 }
 
+// A rank that has failed to connect knows more: it tells the store at the same moment.
 void Mesh::check_in_time() {
   check_verdict();
   if (!context_.deadline.expired()) return;
+  if (context_.store->wait_verdict(Deadline::after(kPatience))) check_verdict();
   fail(ErrorKind::kPeer, "connect ranks by {}: rank {} did not connect within {:g} s{}{}",
        parts_.name, fmt::join(missing(), ", "), context_.deadline.seconds(),
        dropped_.empty() ? "" : "; the last stranger was dropped: ", dropped_);

@@ -21,13 +21,15 @@ struct MeshParts {
   // Whether this rank and `peer` are to be connected; both must say the same. Empty: all are. A
   // rank that joins none needs no listener.
   std::function<bool(int peer)> joins{};
+  // What to look at if a peer that has told its address cannot be reached there.
+  std::string remedy{};
 };
 
 // All ranks call it. Publishes the address, connects to the lower ranks and accepts the higher
 // ones. Returns the connections by rank, this rank's own and those not wanted empty; nothing but
 // the handshake has travelled on them.
 // Whoever cannot prove that it is a rank that is still to come is dropped and costs nothing but its
-// socket: up to 64 at a time, and each has 5 s.
+// socket (lib/net/socket/strangers.h), and each has 5 s.
 // Errors: kPeer, naming the ranks that did not come and why the last stranger was dropped; kIo, no
 // descriptor is left for them.
 std::vector<Fd> connect_mesh(const TransportContext& context, MeshParts parts);

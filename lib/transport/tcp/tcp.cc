@@ -109,6 +109,19 @@ void agree_on_protection(const TransportContext& context) {
                                                      : "encrypted");
 }
 
+// A peer's store connection lives, and it listens before it tells its address.
+std::string remedy(const TransportContext& context, const OwnAddress& own) {
+  if (is_loopback(own.host)) return "";
+  const PortRange& ports = context.tcp.ports;
+  return fmt::format(
+      "its rendezvous works, so a firewall may let only that port through: let the hosts reach "
+      "each "
+      "other at {}",
+      ports == PortRange{}
+          ? "all ports, or at those of a range that comm.port_range sets"
+          : fmt::format("the ports {}-{}, which comm.port_range sets", ports.first, ports.last));
+}
+
 std::vector<MeshConnection> connect_ranks(const TransportContext& context,
                                           const OwnAddress& address, const TcpConnections& wanted,
                                           const std::function<bool(int)>& joins) {
@@ -116,11 +129,13 @@ std::vector<MeshConnection> connect_ranks(const TransportContext& context,
                   .listener = {},
                   .address = "",
                   .connect = wanted.paced ? connect_peer : connect_unpaced,
-                  .joins = joins};
+                  .joins = joins,
+                  .remedy = remedy(context, address)};
   bool any = false;
   for (int peer = 0; peer < context.world_size; ++peer) any |= peer != context.rank && joins(peer);
   if (any) {
-    parts.listener = listen_tcp({address.is_ours ? address.host : "", 0});
+    parts.listener =
+        listen_tcp_within(context.tcp.ports, address.is_ours ? address.host : "", context.rank);
     if (!wanted.paced || is_loopback(address.host)) avoid_pacing(parts.listener.get());
     parts.address = to_string(Endpoint{address.host, local_endpoint(parts.listener.get()).port});
   }

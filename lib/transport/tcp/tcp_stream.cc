@@ -14,6 +14,17 @@
 
 namespace gxp {
 
+std::string question_about(int socket) {
+  constexpr unsigned kLost = 3;  // a packet sent again, or probes, that nothing answers
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
+      unsigned{info.tcpi_retransmits} + info.tcpi_probes < kLost)
+    return "";
+  return fmt::format("; is its host up, and do packets of {} B (the MTU) reach it?",
+                     info.tcpi_pmtu);
+}
+
 TcpStream::TcpStream(std::vector<Fd> sockets, size_t stripe_bytes, TcpCommon& common)
     : stripe_bytes_(stripe_bytes), common_(common) {
   for (Fd& socket : sockets) connections_.push_back({std::move(socket)});
@@ -23,7 +34,12 @@ TcpStream::TcpStream(std::vector<Fd> sockets, size_t stripe_bytes, TcpCommon& co
 void TcpStream::keep_error() {
   if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return;
   const bool ended = errno == ECONNRESET || errno == EPIPE;
-  closed_ = ended ? "closed its connection" : "is out of reach: " + system_text(errno);
+  if (!ended) return lose(system_text(errno));
+  closed_ = "closed its connection";
+}
+
+void TcpStream::lose(std::string_view cause) {
+  closed_ = fmt::format("is out of reach: {}{}", cause, question_);
 }
 
 size_t TcpStream::write_some(ConstMemory head, ConstMemory body) {
@@ -141,13 +157,14 @@ void TcpStream::look_for_silence() {
     if (getsockopt(connection.socket.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) continue;
     const TcpSilence silence{unsigned{info.tcpi_retransmits} + info.tcpi_probes,
                              info.tcpi_last_ack_recv};
+    if (const std::string question = question_about(connection.socket.get()); !question.empty())
+      question_ = question;  // which the kernel forgets as it gives the connection up
     if (!is_silent(silence)) {
       connection.lost_at.reset();
       continue;
     }
     if (!connection.lost_at) connection.lost_at = Deadline::after(common_.silence);
-    if (connection.lost_at->expired() && closed_.empty())
-      closed_ = "is out of reach: its host does not answer";
+    if (connection.lost_at->expired() && closed_.empty()) lose("its host does not answer");
   }
 }
 

@@ -76,6 +76,7 @@ class TcpStream : public ByteStream {
   size_t receive(Memory first, Memory second);
   size_t read_ahead();
   void keep_error();
+  void lose(std::string_view cause);
 
   std::vector<Connection> connections_;
   size_t stripe_bytes_;
@@ -83,6 +84,7 @@ class TcpStream : public ByteStream {
   uint64_t read_ = 0;  // bytes so far
   uint64_t written_ = 0;
   std::string closed_;
+  std::string question_;  // question_about() when it last had one
   // What arrived behind the bytes asked for: the next header, often with its message.
   alignas(64) std::array<std::byte, kAheadBytes> ahead_;
   size_t ahead_begin_ = 0;
@@ -94,6 +96,10 @@ struct TcpSilence {
   unsigned unanswered = 0;             // packets sent again, and probes, since the last answer
   unsigned ms_since_acknowledged = 0;  // the peer's last acknowledgement
 };
+
+// What to look at where packets are not answered, though the connection was made: "; is its host up, and
+// do packets of 9000 B (the MTU) reach it?"; "" if they are.
+std::string question_about(int socket);
 
 // Whether the other host seems to be gone. A rank that computes and reads nothing, even one that is
 // stopped, answers: its kernel does.

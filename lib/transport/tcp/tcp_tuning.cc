@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -35,6 +36,10 @@ constexpr int kRepetitions = 7;
 constexpr size_t kLeastBytes = size_t{128} << 10;
 constexpr size_t kMostBytes = size_t{1} << 20;
 constexpr double kSeconds = 0.5e-3;  // that one exchange should take
+// A first exchange of kLeastBytes that takes longer leaves things to the kernel: on slow, lossy or long
+// links a probe of some hundred exchanges would take minutes. In a data centre it takes some 0.1 ms.
+constexpr double kSlowSeconds = 20e-3;
+constexpr double kMostSeconds = 1;  // of a probe; then the best so far is taken
 
 // What the options leave open, the simplest first. Inside a host nothing is paced anyway.
 std::vector<TcpTuning> candidates(const TcpOptions& options, bool on_one_host) {
@@ -76,6 +81,7 @@ class Bundle {
   Bundle(const TransportContext& context, int peer, std::vector<MeshConnection> connections)
       : peer_(peer), deadline_(context.deadline) {
     auto common = std::make_unique<TcpCommon>();
+    common->silence = context.tcp.silence;
     std::vector<TcpPeer> peers(size_t(context.world_size));
     peers[size_t(peer)] = make_tcp_peer(std::move(connections), context, peer, *common);
     stream_ = peers[size_t(peer)].sockets;
@@ -97,6 +103,7 @@ class Bundle {
   void set_all_buffers(size_t bytes) {
     for (size_t i = 0; i < stream_->connections(); ++i) set_buffers(stream_->socket(i), bytes);
   }
+  [[nodiscard]] std::string question() const { return question_about(stream_->socket(0)); }
   // It is fast for the time of a probe, and stalls later.
   [[nodiscard]] bool uses_bbr() const {
     std::array<char, 16> name{};
@@ -115,20 +122,31 @@ class Bundle {
 struct Result {
   TcpTuning tuning;
   double bytes_per_s = 0;
+  size_t tried = 0;  // settings
+};
+
+// Both ends of a pair stop at once: the first byte of what the deciding end sends says whether the
+// probe has taken too long.
+struct Probe {
+  bool decides = false;
+  Deadline::Clock::time_point start = Deadline::Clock::now();
+  [[nodiscard]] std::byte late() const { return std::byte(seconds_since(start) > kMostSeconds); }
 };
 
 // The median time, in s, of a few exchanges; the first one only warms up. Not the best: paced
-// connections are fast until they stall.
-double measure(Bundle& bundle, ConstMemory out, Memory in) {
-  std::array<double, kRepetitions> times{};
-  bundle.exchange(out, in);
+// connections are fast until they stall. Nothing once the probe has taken too long.
+std::optional<double> measure(Bundle& bundle, const Probe& probe, Memory out, Memory in) {
+  std::array<double, 1 + kRepetitions> times{};
   for (double& time : times) {
+    out.data[0] = probe.late();
     const auto start = Deadline::Clock::now();
     bundle.exchange(out, in);
     time = seconds_since(start);
+    if ((probe.decides ? out : in).data[0] != std::byte{0}) return std::nullopt;
   }
-  std::ranges::nth_element(times, times.begin() + kRepetitions / 2);
-  return times[kRepetitions / 2];
+  const auto median = times.begin() + 1 + kRepetitions / 2;
+  std::nth_element(times.begin() + 1, median, times.end());
+  return *median;
 }
 
 // What of a tuning is fixed when a connection is made.
@@ -141,15 +159,17 @@ struct ConnectionKind {
 };
 using Bundles = std::map<ConnectionKind, Bundle>;
 
-// One for each kind of connections that a candidate has. All ranks call it; those that are not of
-// the pair get none.
-Bundles connect_bundles(const TransportContext& context, const Pair& pair,
-                        const std::vector<TcpTuning>& tried, const ConnectTcp& connect) {
+// One more for each kind of connections that a candidate has and `bundles` has not. All ranks call it;
+// those that are not of the pair get none. `known`: the kinds that there are, on all ranks.
+void connect_bundles(const TransportContext& context, const Pair& pair,
+                     const std::vector<TcpTuning>& tried, const ConnectTcp& connect,
+                     std::set<ConnectionKind>& known, Bundles& bundles) {
   const bool takes_part = pair.has(context.rank);
   const auto joins = [&](int peer) { return takes_part && pair.has(peer); };
-  Bundles bundles;
   std::map<ConnectionKind, std::vector<MeshConnection>> sockets;
-  for (const TcpTuning& candidate : tried) sockets[ConnectionKind(candidate)];
+  for (const TcpTuning& candidate : tried) {
+    if (known.insert(ConnectionKind(candidate)).second) sockets[ConnectionKind(candidate)];
+  }
   for (auto& [kind, bundle] : sockets) {
     for (int i = 0; i < kind.connections; ++i) {
       const std::string name = fmt::format("tcp probe {}-{} {}{} {}", pair.low, pair.high,
@@ -160,56 +180,117 @@ Bundles connect_bundles(const TransportContext& context, const Pair& pair,
     if (!takes_part) continue;
     bundles.try_emplace(kind, context, pair.other(context.rank), std::move(bundle));
   }
-  return bundles;
 }
 
-// How much an exchange moves: what takes about kSeconds. The same at both ends.
-size_t choose_bytes(Bundle& bundle, bool decides, Memory out, Memory in) {
-  const double least = measure(bundle, out.slice(0, kLeastBytes), in.slice(0, kLeastBytes));
-  const double fitting = double(kLeastBytes) * kSeconds / least;
-  uint64_t mine = uint64_t(std::clamp(fitting, double(kLeastBytes), double(kMostBytes)));
+// The deciding end's number, at both ends.
+uint64_t agree(Bundle& bundle, bool decides, uint64_t mine) {
   uint64_t theirs = 0;
   const auto bytes_of = [](uint64_t& value) {
     return Memory{reinterpret_cast<std::byte*>(&value), sizeof value, MemorySpace::kHost};
   };
   bundle.exchange(bytes_of(mine), bytes_of(theirs));
-  return std::min(size_t(decides ? mine : theirs), kMostBytes);
+  return decides ? mine : theirs;
 }
 
-Result try_out(Bundles& bundles, const std::vector<TcpTuning>& tried, bool decides) {
+// How long the slowest of the first exchanges over a connection takes, in s: a lossy link may be lucky
+// once. Before them only small packets have passed.
+double first_exchange(Bundle& bundle) {
+  constexpr int kFirst = 3;
+  std::vector<std::byte> out(kLeastBytes), in(kLeastBytes);
+  double slowest = 0;
+  try {
+    for (int i = 0; i < kFirst; ++i) {
+      const auto start = Deadline::Clock::now();
+      bundle.exchange(memory_of(out), memory_of(in));
+      slowest = std::max(slowest, seconds_since(start));
+    }
+  } catch (const Tampered&) {
+    throw;
+  } catch (const Error& error) {
+    const std::string question = bundle.question();
+    if (question.empty() || std::string_view(error.what()).ends_with(question)) throw;
+    fail(error.kind(), "{}{}", error.what(), question);
+  }
+  return slowest;
+}
+
+// How much an exchange moves: what takes about kSeconds. The same at both ends.
+size_t choose_bytes(Bundle& bundle, const Probe& probe, Memory out, Memory in) {
+  const auto least = measure(bundle, probe, out.slice(0, kLeastBytes), in.slice(0, kLeastBytes));
+  if (!least) return kLeastBytes;
+  const double fitting = double(kLeastBytes) * kSeconds / *least;
+  const auto mine = uint64_t(std::clamp(fitting, double(kLeastBytes), double(kMostBytes)));
+  return std::min(size_t(agree(bundle, probe.decides, mine)), kMostBytes);
+}
+
+Result try_out(Bundles& bundles, const std::vector<TcpTuning>& tried, const Probe& probe) {
   std::vector<std::byte> out(kMostBytes);
   std::vector<std::byte> in(kMostBytes);
-  const size_t bytes =
-      choose_bytes(bundles.at(ConnectionKind(tried[0])), decides, memory_of(out), memory_of(in));
+  Bundle& first = bundles.at(ConnectionKind(tried[0]));
+  const size_t bytes = choose_bytes(first, probe, memory_of(out), memory_of(in));
   std::vector<Result> results;
   for (const TcpTuning& candidate : tried) {
     Bundle& bundle = bundles.at(ConnectionKind(candidate));
     bundle.set_all_buffers(candidate.buffer_bytes);
-    const double seconds =
-        measure(bundle, memory_of(out).slice(0, bytes), memory_of(in).slice(0, bytes));
-    results.push_back({candidate, double(bytes) / seconds});
+    const auto seconds =
+        measure(bundle, probe, memory_of(out).slice(0, bytes), memory_of(in).slice(0, bytes));
+    if (!seconds) break;
+    results.push_back({candidate, double(bytes) / *seconds});
   }
-  if (bundles.at(ConnectionKind(tried[0])).uses_bbr())
+  if (results.empty()) return {.tuning = tried[0]};
+  if (first.uses_bbr())
     std::stable_partition(results.begin(), results.end(),
                           [](const Result& r) { return !r.tuning.paced; });
   Result best = results[0];
   for (const Result& result : results) {
     if (result.bytes_per_s > kWorthIt * best.bytes_per_s) best = result;
   }
+  best.tried = results.size();
   return best;
 }
 
 // The result travels as text through the store.
 std::string to_text(const Result& result) {
-  return fmt::format("{} {} {} {}", result.tuning.connections, result.tuning.buffer_bytes,
-                     int(result.tuning.paced), result.bytes_per_s);
+  return fmt::format("{} {} {} {} {}", result.tuning.connections, result.tuning.buffer_bytes,
+                     int(result.tuning.paced), result.bytes_per_s, result.tried);
 }
 
 Result read_result(const std::string& text) {
   Result result;
   std::istringstream(text) >> result.tuning.connections >> result.tuning.buffer_bytes >>
-      result.tuning.paced >> result.bytes_per_s;
+      result.tuning.paced >> result.bytes_per_s >> result.tried;
   return result;
+}
+
+const char* where(bool on_one_host) { return on_one_host ? "inside a host" : "between hosts"; }
+std::string connections_of(const TcpTuning& tuning) {
+  return counted(size_t(tuning.connections), "connection");
+}
+std::string buffers_of(const TcpTuning& tuning) {
+  return tuning.buffer_bytes == 0 ? "as the kernel sees fit"
+                                  : "of " + format_bytes(tuning.buffer_bytes);
+}
+
+void log_slow_link(bool on_one_host, double seconds, const TcpTuning& tuning) {
+  log_info(
+      "transport: tcp {}: {:.0f} ms for {} each way, too slow a link to try settings out; {} per "
+      "pair, buffers {}",
+      where(on_one_host), seconds * 1e3, format_bytes(kLeastBytes), connections_of(tuning),
+      buffers_of(tuning));
+}
+
+void log_best(bool on_one_host, const Result& best) {
+  log_info(
+      "transport: tcp {}: {} per pair, buffers {}{}: {:.2f} GB/s each way, the best "
+      "of {} settings",
+      where(on_one_host), connections_of(best.tuning), buffers_of(best.tuning),
+      best.tuning.paced ? "" : ", Reno", best.bytes_per_s / 1e9, best.tried);
+}
+
+// Whether the probe may go on, as the deciding end says to all ranks.
+bool has_time(const TransportContext& context, const std::string& key, const Probe& probe) {
+  if (probe.decides) context.store->set(key, probe.late() == std::byte{0} ? "yes" : "no");
+  return context.store->get(key, context.deadline) == "yes";
 }
 
 TcpTuning tune(const TransportContext& context, const JoinedPairs& joins, bool on_one_host,
@@ -218,22 +299,33 @@ TcpTuning tune(const TransportContext& context, const JoinedPairs& joins, bool o
   const std::optional<Pair> pair = first_pair(context.hosts, joins, on_one_host);
   if (!pair || tried.size() == 1) return tried[0];
   const std::string key = fmt::format("tcp probe {}-{}", pair->low, pair->high);
-  Bundles bundles = connect_bundles(context, *pair, tried, connect);
+  const bool decides = context.rank == pair->low;
+  std::set<ConnectionKind> known;
+  Bundles bundles;
+  connect_bundles(context, *pair, {tried[0]}, connect, known, bundles);
   if (!bundles.empty()) {
-    const bool decides = context.rank == pair->low;
-    const Result found = try_out(bundles, tried, decides);
+    const double seconds = first_exchange(bundles.begin()->second);
+    if (decides) context.store->set(key + " first", fmt::format("{}", seconds));
+  }
+  const double seconds = std::stod(context.store->get(key + " first", context.deadline));
+  if (seconds > kSlowSeconds) {
+    if (context.rank == 0) log_slow_link(on_one_host, seconds, tried[0]);
+    return tried[0];
+  }
+  const Probe probe{.decides = decides};
+  std::vector<TcpTuning> reached;
+  for (const TcpTuning& candidate : tried) {
+    const bool is_new = !known.contains(ConnectionKind(candidate));
+    if (is_new && !has_time(context, fmt::format("{} {}", key, reached.size()), probe)) break;
+    connect_bundles(context, *pair, {candidate}, connect, known, bundles);
+    reached.push_back(candidate);
+  }
+  if (!bundles.empty()) {
+    const Result found = try_out(bundles, reached, probe);
     if (decides) context.store->set(key, to_text(found));
   }
   const Result result = read_result(context.store->get(key, context.deadline));
-  if (context.rank != 0) return result.tuning;
-  const size_t buffer = result.tuning.buffer_bytes;
-  log_info(
-      "transport: tcp {}: {} per pair, buffers {}{}: {:.2f} GB/s each way, the best "
-      "of {} settings",
-      on_one_host ? "inside a host" : "between hosts",
-      counted(size_t(result.tuning.connections), "connection"),
-      buffer == 0 ? "as the kernel sees fit" : "of " + format_bytes(buffer),
-      result.tuning.paced ? "" : ", Reno", result.bytes_per_s / 1e9, tried.size());
+  if (context.rank == 0) log_best(on_one_host, result);
   return result.tuning;
 }
 

@@ -45,7 +45,7 @@ using ConnectTcp = std::function<std::vector<MeshConnection>(
 // All ranks call it and get the same, for the pairs that TCP `joins`. Takes what the options say,
 // and tries out the rest; rank 0 logs what was found. Errors: kPeer.
 // Cost: 14 connections between two ranks and some 20 ms for each class of pairs, inside a host
-// half.
+// half; at most about 1 s. Over a slow link (20 ms for 128 KiB) nothing is tried: one connection.
 TcpTunings tune_tcp(const TransportContext& context, const JoinedPairs& joins,
                     const ConnectTcp& connect);
 

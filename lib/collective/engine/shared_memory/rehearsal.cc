@@ -21,6 +21,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/host_caches.h"
+#include "lib/base/thread.h"
 #include "lib/collective/algorithm/call.h"
 #include "lib/collective/engine/communicator_memory.h"
 #include "lib/collective/flight/flight_recorder.h"
@@ -310,7 +311,12 @@ Rehearsal rehearse(SharedExecutor& executor, SharedArena& arena, int rank, int w
 }
 
 Rehearsal rehearse_here(int world_size, bool kernel_copies, double budget_s) {
-  const size_t bytes = SharedArena::segment_bytes(world_size);
+  // Of each rank's: one that is made here, and one that each thread maps.
+  const size_t bytes = SharedArena::segment_bytes(world_size, world_size * (world_size + 1));
+  if (bytes == 0)
+    fail(ErrorKind::kIo,
+         "measure in shared memory: too little address space is left (ulimit -v) for {} ranks",
+         world_size);
   std::vector<ShmSegment> segments;
   for (int rank = 0; rank < world_size; ++rank) {
     segments.push_back(ShmSegment::create(bytes));
@@ -344,7 +350,8 @@ Rehearsal rehearse_here(int world_size, bool kernel_copies, double budget_s) {
   };
   {
     std::vector<std::jthread> threads;
-    for (const int rank : members) threads.emplace_back(take_part, rank);
+    for (const int rank : members)
+      threads.push_back(start_thread("of a rehearsed rank", [&, rank] { take_part(rank); }));
   }
   for (const std::exception_ptr& error : errors) {
     if (error != nullptr) std::rethrow_exception(error);
