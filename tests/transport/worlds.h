@@ -21,7 +21,9 @@
 
 namespace gxp {
 
-inline Deadline soon() { return Deadline::after(std::chrono::seconds(20)); }
+// What a wait has that is to end before: a bound for machines as busy as they may be.
+inline constexpr std::chrono::seconds kSoon{20};
+inline Deadline soon() { return Deadline::after(kSoon); }
 
 // A way to make a world of ranks that every conformance test runs over.
 struct WorldKind {
