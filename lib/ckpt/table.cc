@@ -211,7 +211,11 @@ const CheckpointFormat& format_at(const std::string& path) {
 
 NamedTensors read_checkpoint(const std::string& path) {
   raise_descriptor_limit();  // runs of many ranks have many files, which stay open
-  return format_at(path).read(path);
+  NamedTensors tensors = format_at(path).read(path);
+  if (tensors.tensors.empty())
+    fail(ErrorKind::kCorrupt, "read {}: it is a checkpoint of format {} without a tensor", path,
+         tensors.format);
+  return tensors;
 }
 
 NamedTensors read_weights(const std::string& path) {

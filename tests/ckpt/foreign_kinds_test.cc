@@ -292,6 +292,16 @@ TEST_CASE("an index decides between two files that both have a tensor", "[ckpt]"
              Contains("'a' into 2.safetensors, but it is in 1.safetensors"));
 }
 
+TEST_CASE("a checkpoint without a tensor is refused", "[ckpt]") {
+  const TemporaryDirectory dir;
+  const std::string name = GENERATE("model.safetensors", "model.safetensors.index.json");
+  if (name == "model.safetensors")
+    write_safetensors_file({}, dir / name);
+  else
+    write_bytes(dir / name, R"({"weight_map": {}})");
+  CHECK_THAT(error_of([&] { read_checkpoint(dir / name); }).message, Contains("without a tensor"));
+}
+
 TEST_CASE("tensors for which a known model has no place are kept, or refused by name", "[ckpt]") {
   const TemporaryDirectory dir;
   const std::string more = GENERATE("model.layers.0.self_attn.q_proj.bias",
