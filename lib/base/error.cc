@@ -30,7 +30,9 @@ std::string system_text(int error_number) {
 }
 
 long check_sys(long result, std::string_view act) {
-  if (result < 0) fail(ErrorKind::kIo, "{}: {}", act, system_text(errno));
+  if (result < 0)
+    fail(ErrorKind::kIo, "{}: {}{}", act, system_text(errno),
+         errno == EMFILE ? "; raise the limit of descriptors (ulimit -n)" : "");
   return result;
 }
 

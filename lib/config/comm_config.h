@@ -112,9 +112,9 @@ struct CommConfig {
           "=eth0 for one; may differ between hosts; \"\": the one that leads to rank 0.");
     field(
         "port_range", &S::port_range,
-        "tcp: ports, as in \"30000-30100\", on which ranks listen for each other while they meet, "
-        "where a firewall lets only some through; besides them rank 0's host must let in its port "
-        "of --master or MASTER_PORT. Each rank of a host needs one; \"\": any that is free.");
+        "tcp: range of ports, such as \"30000-30100\", on which ranks accept connections from each "
+        "other while they join, for firewalls that open only some. A host needs a port for each of "
+        "its ranks; rank 0's host also the port of --master or MASTER_PORT. \"\": any free port.");
     field("protect", &S::protect,
           "tcp: what keeps others from changing (authenticate) or reading (encrypt) what ranks "
           "send each other, at the price of CPU time; none: a network that is trusted, which verbs "

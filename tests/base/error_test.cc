@@ -50,6 +50,12 @@ TEST_CASE("a refused system call is an error with the system's text", "[base]") 
   };
   CHECK_THROWS_WITH(open_missing(), "open /nonexistent: No such file or directory");
   CHECK(check_sys(7, "read") == 7);
+  const auto fail_with = [](int cause) {
+    errno = cause;
+    check_sys(-1, "open it");
+  };
+  CHECK_THROWS_WITH(fail_with(EMFILE), Catch::Matchers::Contains("(ulimit -n)"));
+  CHECK_THROWS_WITH(fail_with(EFBIG), Catch::Matchers::Contains("(ulimit -f)"));
 }
 
 TEST_CASE("a failed assertion names the expression and calls itself a bug", "[base]") {

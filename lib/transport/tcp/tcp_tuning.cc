@@ -280,6 +280,8 @@ void log_slow_link(bool on_one_host, double seconds, const TcpTuning& tuning) {
 }
 
 void log_best(bool on_one_host, const Result& best) {
+  if (best.tried == 0)
+    return log_info("transport: tcp {}: too slow a link to try settings out", where(on_one_host));
   log_info(
       "transport: tcp {}: {} per pair, buffers {}{}: {:.2f} GB/s each way, the best "
       "of {} settings",
