@@ -67,12 +67,13 @@ class GraphBuilder {
     const double mbit_per_s = info_of<PortInfo>(host_[part]).mbit_per_s;
     const PartId nic = host_.find_above(part, PartKind::kNic);
     if (nic == kNoPart) return join_above(add(NcclNodeKind::kPort, part), part);
-    join_both(graph_.node_of[nic], add(NcclNodeKind::kPort, part),
-              {.type = PathType::kLoc,
-               .kind = LinkKind::kNetwork,
-               .gb_per_s = host_.port_speeds_known || mbit_per_s > 0 ? nccl_port_gb_per_s(mbit_per_s)
-                                                                : kNcclLocalGbPerS,
-               .physical_gb_per_s = mbit_per_s / 8000});
+    join_both(
+        graph_.node_of[nic], add(NcclNodeKind::kPort, part),
+        {.type = PathType::kLoc,
+         .kind = LinkKind::kNetwork,
+         .gb_per_s = host_.port_speeds_known || mbit_per_s > 0 ? nccl_port_gb_per_s(mbit_per_s)
+                                                               : kNcclLocalGbPerS,
+         .physical_gb_per_s = mbit_per_s / 8000});
   }
 
   // One node for all NICs of a NUMA node that have no device. RCCL, as NCCL once did, makes one of
