@@ -39,6 +39,8 @@ TEST_CASE("the driver tells the UUIDs of GPUs and of their MIG devices", "[topo]
   const auto& sliced = std::get<GpuInfo>(host[host.find_bus("10000:01:00.0")].info);
   CHECK(whole.uuid == "GPU-00");
   CHECK(whole.slices.empty());
+  CHECK_FALSE(whole.is_sliced);
+  CHECK(sliced.is_sliced);
   CHECK(sliced.uuid == "GPU-01");
   CHECK(sliced.slices == std::vector<std::string>{"MIG-10", "MIG-12"});
 }

@@ -66,6 +66,29 @@ TEST_CASE("a recorded GPU's id and name decide on GPUDirect RDMA", "[topo]") {
   CHECK(info_of<GpuInfo>(host[gpu]).uuid == "GPU-8932f937");
 }
 
+TEST_CASE("a GPU in MIG devices has no peer-to-peer", "[topo]") {
+  const auto [slice, answer] = GENERATE(
+      table<std::string, RouteAnswer>({{"gi1", RouteAnswer::kNo}, {"config", RouteAnswer::kYes}}));
+  PlantedHost planted = planted_gpu_host();
+  planted.plant({.path = "0000:3a:00.0/0000:3b:00.0/0000:3c:10.0/0000:3f:00.0",
+                 .class_code = "0x030200",
+                 .vendor = "0x10de",
+                 .node = 1});
+  planted.root.add_file("/proc/driver/nvidia/gpus/0000:3f:00.0/information",
+                        "Model: \t A100\nDevice Minor: \t 1\n");
+  planted.root.add_file("/proc/driver/nvidia/capabilities/gpu1/mig/" + slice + "/access", "");
+  const HostTree host = read_system(planted.root);
+  const NcclPaths paths(host);
+  const NcclRoutes routes(paths);
+  REQUIRE(paths.gpus().size() == 2);
+  for (const int from : {0, 1}) {
+    const PartId gpu = paths.gpus()[size_t(from)];
+    const PartId other = paths.gpus()[size_t(1 - from)];
+    CHECK(routes.peer_to_peer(gpu, other).answer == answer);
+    CHECK((routes.find(gpu, other).via != kNoPart) == (answer == RouteAnswer::kNo));
+  }
+}
+
 TEST_CASE("an RDMA device's port says all, and its interface is not shown twice", "[topo]") {
   const HostTree host = read_system(planted_gpu_host().root);
   const std::vector<PartId> ports = host.all_of(PartKind::kPort);

@@ -43,6 +43,7 @@ std::string words_of(const GpuInfo& gpu) {
   else if (gpu.compute_capability)
     words.push_back(fmt::format("sm_{}", *gpu.compute_capability));
   if (gpu.memory_bytes > 0) words.push_back(format_bytes(gpu.memory_bytes));
+  if (gpu.is_sliced) words.emplace_back("in MIG devices");
   if (gpu.rank) words.push_back(fmt::format("rank {}", *gpu.rank));
   return join_words(words);
 }

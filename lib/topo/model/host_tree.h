@@ -116,6 +116,7 @@ struct GpuInfo {
   uint64_t memory_bytes = 0;
   std::string uuid{};                 // "GPU-8932f937-..."; "": unknown
   std::vector<std::string> slices{};  // UUIDs of its MIG devices, "MIG-a65afc88-..."
+  bool is_sliced = false;             // into MIG devices, whose UUIDs may not be known
 };
 
 struct NicInfo {

@@ -46,8 +46,14 @@ constexpr std::array kStatesOfPeers = {
     PeerState{"U", NvmlP2p::kUnknown, "it is not known"},
 };
 
-// nullptr: the source does not tell.
+constexpr PeerState kSliced = {"", NvmlP2p::kDisabled,
+                               "a GPU is divided into MIG devices, which have no peer-to-peer"};
+
+// Source: MIG User Guide, application considerations. nullptr: the source does not tell.
 const PeerState* peer_state(const HostTree& host, PartId gpu, PartId other) {
+  for (const PartId one : {gpu, other}) {
+    if (gpu != other && info_of<GpuInfo>(host[one]).is_sliced) return &kSliced;
+  }
   const auto told = host.peer_states.find({gpu, other});
   if (told == host.peer_states.end()) return nullptr;
   const auto* const row = std::ranges::find(kStatesOfPeers, told->second, &PeerState::name);
@@ -250,7 +256,9 @@ RouteVerdict NcclRoutes::peer_to_peer(PartId gpu, PartId other) const {
   if (told == nullptr && paths_->host().places_known)
     return peer_to_peer(gpu, other, NvmlP2p::kUnknown);
   if (told == nullptr) return {RouteAnswer::kUnknown, "the source does not tell"};
-  const std::string rule = fmt::format("NVML reports {}: {}", told->name, told->meaning);
+  const std::string rule = told == &kSliced
+                               ? std::string(told->meaning)
+                               : fmt::format("NVML reports {}: {}", told->name, told->meaning);
   if (told->state == NvmlP2p::kDisabled) return {RouteAnswer::kNo, rule};
   if (paths_->host().places_known) {
     RouteVerdict verdict = peer_to_peer(gpu, other, told->state);

@@ -296,6 +296,7 @@ void add_nvml(HostTree& host, const NvmlFacts& facts) {
     info.memory_bytes = gpu.memory_bytes;
     info.uuid = gpu.uuid;
     info.slices = gpu.slices;
+    info.is_sliced = info.is_sliced || !gpu.slices.empty();
     if (gpu.compute_capability > 0) info.compute_capability = gpu.compute_capability;
     parts.push_back(part);
   }

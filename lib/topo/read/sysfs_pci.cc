@@ -89,6 +89,12 @@ class Places {
   const SystemRoot& root_;
 };
 
+// Whether the GPU of that minor number is divided into MIG's GPU instances, gi1 and so on.
+bool has_slices(const SystemRoot& root, std::string_view minor) {
+  const auto names = root.list(fmt::format("/proc/driver/nvidia/capabilities/gpu{}/mig", minor));
+  return std::ranges::any_of(names, [](const auto& name) { return name.starts_with("gi"); });
+}
+
 void add_model_names(HostTree& host, const SystemRoot& root) {
   for (const PartId id : host.all_of(PartKind::kGpu)) {
     const std::string path =
@@ -98,6 +104,7 @@ void add_model_names(HostTree& host, const SystemRoot& root) {
     gpu.model_name = value_behind(text, "Model:");
     const std::string_view uuid = value_behind(text, "GPU UUID:");
     if (uuid.find('?') == std::string_view::npos) gpu.uuid = uuid;  // which hide it from some users
+    gpu.is_sliced = has_slices(root, value_behind(text, "Device Minor:"));
   }
 }
 
