@@ -148,6 +148,20 @@ TEST_CASE("a checkpoint of another optimizer is refused, with what each keeps", 
       Catch::Contains("it holds momentum, and"));
 }
 
+TEST_CASE("any-world-size: moments of fewer bits are the same on 1, 2 and 4 ranks", "[train]") {
+  const std::string optimizer = GENERATE("adamw, bf16", "adamw, int8");
+  const auto run = [&](int world_size, const std::string& strategy) {
+    const RunConfig config = config_with(
+        optimizer, 1,
+        {"train.deterministic=any-world-size", "train.micro_batch=1", "train.steps=5",
+         fmt::format("train.grad_accum={}", 4 / world_size), "parallel.strategy=" + strategy});
+    return train_on_ranks(config, world_size)[0].weights;
+  };
+  const auto one = run(1, "ddp");
+  CHECK(same_bits(run(2, "zero1"), one));
+  CHECK(same_bits(run(4, "zero3"), one));
+}
+
 TEST_CASE("moments of f32 go on as bf16, and back", "[train]") {
   const std::string first = GENERATE("fp32", "bf16");
   const TemporaryDirectory directory;
