@@ -79,8 +79,7 @@ class Occupancy {
     for (const size_t node : life_)
       for (size_t up = node / 2; up > 0; up /= 2) above_.push_back(up);
     std::ranges::sort(above_);
-    const auto repeated = std::ranges::unique(above_);
-    above_.erase(repeated.begin(), repeated.end());
+    above_.erase(std::unique(above_.begin(), above_.end()), above_.end());
   }
 
   // In all of the life that was named last.

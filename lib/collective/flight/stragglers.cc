@@ -94,7 +94,7 @@ StragglerRanking rank_stragglers(std::span<const FlightRecord> records) {
       if (seconds) operations[operation].emplace_back(at, *seconds);
     }
   }
-  Tally tally(std::move(ranks));
+  Tally tally(ranks);
   for (const auto& [operation, arrivals] : operations) {
     if (arrivals.size() == sizes[operation]) tally.add(arrivals);
   }
