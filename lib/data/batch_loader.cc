@@ -1,10 +1,12 @@
 #include "lib/data/batch_loader.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -31,7 +33,10 @@ void BatchLoader::stop() {
   thread_.request_stop();
   std::unique_lock lock(mutex_);
   if (!Deadline::after(kEndPatience).wait(changed_, lock, [this] { return !runs_; })) {
-    log_error("leave a read of data that does not end, in a call of the file system");
+    const std::string line =
+        log_line(LogLevel::kError,
+                 "leave a read of data that does not end; does the disk or its server hang?");
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
     std::_Exit(exit_code(ErrorKind::kIo));  // the thread has what would be destroyed
   }
   lock.unlock();
