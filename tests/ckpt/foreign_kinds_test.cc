@@ -9,6 +9,7 @@
 #include "lib/ckpt/torch/pt_file.h"
 #include "lib/ckpt/torch/torch_archive.h"
 #include "tests/catch.h"
+#include "tests/ckpt/changed_model.h"
 #include "tests/ckpt/torch_samples.h"
 
 namespace gxp {
@@ -21,22 +22,6 @@ using nlohmann::json;
 const std::string kData = GXP_TEST_DATA "/ckpt/";
 const std::string kTinyLlama =
     "hf_llama_untied_bf16_sharded";  // as many heads of keys as of queries
-
-json config_in(const std::string& directory) {
-  return json::parse(read_bytes(directory + "/config.json"));
-}
-
-// A copy of a Hugging Face directory with a change to its config.json.
-std::string copy_model(const TemporaryDirectory& dir, const std::string& model,
-                       const std::function<void(json&)>& change) {
-  const std::string path = dir / "model";
-  fs::remove_all(path);
-  fs::copy(kData + model, path);
-  json config = config_in(path);
-  change(config);
-  write_bytes(path + "/config.json", config.dump());
-  return path;
-}
 
 NamedTensors converted(const NamedTensors& source, const std::string& format,
                        const std::string& path, const WriteOptions& options = {}) {
@@ -189,7 +174,7 @@ TEST_CASE("a Llama whose config.json leaves sizes to their defaults is a Llama",
   const TemporaryDirectory dir;
   const std::string format = GENERATE("huggingface", "gguf", "gxp");
   const bool is_null = GENERATE(false, true);
-  const NamedTensors model = read_checkpoint(copy_model(dir, kTinyLlama, [&](json& config) {
+  const NamedTensors model = read_checkpoint(changed_model(dir, kTinyLlama, [&](json& config) {
     for (const char* key : {"head_dim", "num_key_value_heads"}) {
       config.erase(key);
       if (is_null) config[key] = nullptr;
@@ -198,8 +183,8 @@ TEST_CASE("a Llama whose config.json leaves sizes to their defaults is a Llama",
   const NamedTensors out = converted(model, format, dir / "out");
   const NamedTensors back = converted(out, "huggingface", dir / "back");
   CHECK(digests(back) == digests(model));
-  CHECK(config_in(dir / "back")["head_dim"] == 8);
-  CHECK(config_in(dir / "back")["num_key_value_heads"] == 3);
+  CHECK(config_of(dir / "back")["head_dim"] == 8);
+  CHECK(config_of(dir / "back")["num_key_value_heads"] == 3);
 }
 
 TEST_CASE("rotary positions of the type default are not scaled, and others are", "[ckpt]") {
@@ -218,14 +203,14 @@ TEST_CASE("rotary positions of the type default are not scaled, and others are",
       {R"({"rope_parameters": {"full_attention": {"rope_theta": 7.0}}})", ""},
   }));
   CAPTURE(change);
-  const auto model = read_checkpoint(copy_model(
+  const auto model = read_checkpoint(changed_model(
       dir, kTinyLlama, [text = change](json& config) { config.update(json::parse(text)); }));
   CHECK(find_value(model.config, "model.rope_theta").value_or("") == theta);
 }
 
 TEST_CASE("numbers that only Python's json writes stay in config.json", "[ckpt]") {
   const TemporaryDirectory dir;
-  const std::string model = copy_model(dir, "hf_qwen2", [](json&) {});
+  const std::string model = changed_model(dir, "hf_qwen2", [](json&) {});
   const std::string text = R"({"model_type": "mamba2", "tie_word_embeddings": true, "said": "NaN",
       "time_step_limit": [0.0, Infinity], "low": -Infinity, "none": NaN, "escaped": "\"Infinity"})";
   write_bytes(model + "/config.json", text);
@@ -309,7 +294,7 @@ TEST_CASE("tensors for which a known model has no place are kept, or refused by 
   NamedTensors model = read_checkpoint(kData + kTinyLlama);
   model.tensors.push_back(counting_tensor(more, {3}));
   CHECK_THAT(refusal(model, "huggingface", dir), Contains(more));
-  const std::string path = copy_model(dir, kTinyLlama, [](json&) {});
+  const std::string path = changed_model(dir, kTinyLlama, [](json&) {});
   for (const auto& entry : fs::directory_iterator(path))
     if (entry.path().string().find("safetensors") != std::string::npos) fs::remove(entry);
   write_safetensors_file(model, path + "/model.safetensors");
@@ -318,7 +303,7 @@ TEST_CASE("tensors for which a known model has no place are kept, or refused by 
   const NamedTensors out =
       converted(converted(read, between, dir / "between"), "huggingface", dir / "out");
   CHECK(digests(out) == digests(model));
-  CHECK(config_in(dir / "out")["model_type"] == "llama");
+  CHECK(config_of(dir / "out")["model_type"] == "llama");
   for (const char* format : {"gguf", "llmc"}) CHECK_THAT(refusal(out, format, dir), Contains(more));
   model.tensors.back().info.name = "model.layers.0.self_attn.rotary_emb.inv_freq";
   CHECK(converted(model, "huggingface", dir / "out").tensors.size() == model.tensors.size() - 1);
@@ -326,13 +311,13 @@ TEST_CASE("tensors for which a known model has no place are kept, or refused by 
 
 TEST_CASE("quantized weights keep their scales and their config.json", "[ckpt]") {
   const TemporaryDirectory dir;
-  const std::string path = copy_model(dir, kTinyLlama, [](json& config) {
+  const std::string path = changed_model(dir, kTinyLlama, [](json& config) {
     config["quantization_config"] = {{"quant_method", "compressed-tensors"}};
   });
   const NamedTensors model = read_checkpoint(path);
   CHECK_FALSE(find_value(model.config, "model.layers"));
   CHECK(digests(converted(model, "huggingface", dir / "out")) == digests(model));
-  CHECK(config_in(dir / "out")["quantization_config"]["quant_method"] == "compressed-tensors");
+  CHECK(config_of(dir / "out")["quantization_config"]["quant_method"] == "compressed-tensors");
 }
 
 TEST_CASE("a stored head that differs from the tied table goes into no other format", "[ckpt]") {

@@ -5,6 +5,7 @@
 
 #include "lib/ckpt/config_json.h"
 #include "tests/catch.h"
+#include "tests/ckpt/changed_model.h"
 #include "tests/ckpt/samples.h"
 
 namespace gxp {
@@ -16,25 +17,9 @@ using nlohmann::json;
 
 const std::string kModels = GXP_TEST_DATA "/ckpt/";
 
-json config_of(const std::string& directory) {
-  return json::parse(read_bytes(directory + "/config.json"));
-}
-
 NamedTensors convert_to(const std::string& from, const std::string& to, const std::string& format) {
   write_checkpoint(read_checkpoint(from), find_format(format), to, {});
   return read_checkpoint(to);
-}
-
-// A copy of the model with `change` made to its config.json.
-std::string changed_model(const TemporaryDirectory& dir, const std::string& model,
-                          const std::function<void(json&)>& change) {
-  const std::string path = dir / ("changed_" + model);
-  fs::remove_all(path);
-  fs::copy(kModels + model, path);
-  json config = config_of(path);
-  change(config);
-  write_bytes(path + "/config.json", config.dump());
-  return path;
 }
 
 }  // namespace
