@@ -37,6 +37,9 @@ struct OptimizerRecord {
   std::vector<std::string> lost = {};          // in words
 };
 
+// The last learning rate, in NamedTensors::state: of the step that was made last, or of the next
+// one, as the program has it.
+inline constexpr std::string_view kLastRate = "optimizer.lr";
 inline constexpr std::string_view kGroupsKey = "optimizer.groups";
 inline constexpr std::string_view kStepsKey = "optimizer.steps";
 

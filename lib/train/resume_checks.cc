@@ -135,7 +135,7 @@ std::optional<uint64_t> samples_of_a_step(const CheckpointInfo& info) {
 
 // Another program's learning rate, which is no setting of gxp's.
 void warn_of_rate(const CheckpointInfo& info, const RunConfig& config) {
-  const auto rate = find_value(info.state, "optimizer.lr");
+  const auto rate = find_value(info.state, kLastRate);
   double last = 0;
   if (!rate || !is_number(*rate, last)) return;
   const auto rate_at = [&](uint64_t step) {
@@ -150,17 +150,19 @@ void warn_of_rate(const CheckpointInfo& info, const RunConfig& config) {
         last, info.step, then, next);
 }
 
+OptimizerRecord record_of(const Checkpoint& checkpoint) {
+  return read_record(checkpoint.manifest().info.state, "resume from " + checkpoint.path());
+}
+
 // gxp has one step for all parameters, by which Adam corrects its moments.
-void check_steps(const Checkpoint& checkpoint) {
-  const CheckpointInfo& info = checkpoint.manifest().info;
-  const OptimizerRecord record = read_record(info.state, "resume from " + checkpoint.path());
+void check_steps(const Checkpoint& checkpoint, const OptimizerRecord& record) {
   if (record.steps.empty()) return;
   const auto& [name, step] = *record.steps.begin();
   fail(ErrorKind::kConfig,
        "resume from {}: its optimizer has made {} steps with '{}', and the checkpoint is of step "
        "{}; gxp has one step for all: convert it anew with --step {}, if all have that one, or "
        "start without --resume, with model.init for its weights",
-       checkpoint.path(), step, name, info.step, step);
+       checkpoint.path(), step, name, checkpoint.manifest().info.step, step);
 }
 
 // Settings of torch.optim's and DeepSpeed's groups that gxp has, or that change no bit of a step.
@@ -184,9 +186,7 @@ constexpr std::array<std::string_view, 18> kGroupKeys = {"lr",
                                                          "step"};
 
 // Another program's optimizer that keeps Adam's or SGD's tensors and makes another step of them.
-void check_groups(const Checkpoint& checkpoint) {
-  const CheckpointInfo& info = checkpoint.manifest().info;
-  const OptimizerRecord record = read_record(info.state, "resume from " + checkpoint.path());
+void check_groups(const Checkpoint& checkpoint, const OptimizerRecord& record) {
   std::set<std::string> others;
   for (const ParameterGroup& group : record.groups) {
     for (const auto& [key, value] : group.settings) {
@@ -208,8 +208,7 @@ void check_groups(const Checkpoint& checkpoint) {
 
 // Another program's groups of parameters, where a run of gxp's treats theirs in another way.
 void warn_of_groups(const Checkpoint& checkpoint, const RunConfig& config) {
-  const CheckpointInfo& info = checkpoint.manifest().info;
-  const OptimizerRecord record = read_record(info.state, "resume from " + checkpoint.path());
+  const OptimizerRecord record = record_of(checkpoint);
   std::set<std::string> rates;
   std::vector<std::string> changed;
   for (const ParameterGroup& group : record.groups) {
@@ -273,8 +272,9 @@ void check_resumable(const Checkpoint& checkpoint, const RunConfig& config,
   check_weights(checkpoint, architecture);
   check_agreement(checkpoint, settings);
   check_kept(checkpoint, config.optim, architecture);
-  check_steps(checkpoint);
-  check_groups(checkpoint);
+  const OptimizerRecord record = record_of(checkpoint);
+  check_steps(checkpoint, record);
+  check_groups(checkpoint, record);
   if (checkpoint.manifest().info.step == 0)
     fail(ErrorKind::kConfig,
          "resume from {}: the step at which it was saved is not known; convert it with --step, or "

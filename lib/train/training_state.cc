@@ -9,6 +9,7 @@
 #include "lib/ckpt/native/checkpoint.h"
 #include "lib/ckpt/native/full_layout.h"
 #include "lib/ckpt/native/writer.h"
+#include "lib/ckpt/optimizer_record.h"
 #include "lib/collective/gather_texts.h"
 #include "lib/config/toml_reader.h"
 #include "lib/optim/lr_schedule.h"
@@ -143,7 +144,7 @@ CheckpointInfo checkpoint_info(Trainer& trainer, int world_size, const RunConfig
   std::ranges::move(data_state(trainer.train_data()), std::back_inserter(state));
   const double rate =
       learning_rate(config.lr_schedule, config.optim.lr, trainer.steps_done(), config.train.steps);
-  state.emplace_back("optimizer.lr", to_toml(rate));
+  state.emplace_back(kLastRate, to_toml(rate));
   return {.step = uint64_t(trainer.steps_done()),
           .samples_consumed = trainer.samples_consumed(),
           .world_size = world_size,

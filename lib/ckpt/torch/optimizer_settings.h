@@ -44,10 +44,6 @@ void put_setting_json(PickleWriter& pickle, const std::string& json);
 
 void put_setting(PickleWriter& pickle, const OptimizerSetting& setting);
 
-// The last learning rate, in NamedTensors::state: of the step that was made last, or of the next
-// one, as the program has it.
-inline constexpr std::string_view kLastRate = "optimizer.lr";
-
 // What the groups of parameters of a file say, for what continues the run.
 class OptimizerGroups {
  public:
