@@ -74,6 +74,22 @@ def torchtitan(row, folder):
               precision="fp8" if row["float8"] != "no" else None)
 
 
+def fms_fsdp(row, folder):
+    """Hosts with the GPUs of a DGX and slower networks."""
+    gpu, nvlink = {"a100_80gb": ("a100-80gb", 300), "h100_80gb": ("h100", 450)}[row["gpu"]]
+    cluster = os.path.join(folder, gpu + ".toml")
+    with open(cluster, "w") as file:
+        file.write(f"""message_overhead_us = 0.2\nfold_gb_per_s = 400.0\n[hosts]\nname = "{gpu}"\ncount = {int(row["gpus"]) // 8}\ngpus = 8\nnics = 8\nnuma_nodes = 2
+nic_gb_per_s = {int(row["gbit_per_host"]) / 64}\npcie_gb_per_s = 48.0\npcie_latency_us = 0.5\nnvlink_gb_per_s = {nvlink}.0
+nvlink_latency_us = 0.5\ninter_numa_gb_per_s = 22.0\ninter_numa_latency_us = 0.5
+[network]\nkind = "fat-tree"\nlatency_us = 0.5\nhosts_per_leaf = 16\noversubscription = 1.0\n""")
+    compiled = row["compile"] == "yes"
+    yield Row(f"{row['model']} {'compiled' if compiled else 'eager'}", "llama2-" + row["model"], cluster,
+              "fsdp" if compiled else "fsdp-eager", float(row["tokens_per_s_gpu"]), gpu=gpu, sequence=row["seq_len"],
+              micro_batch=row["batch"], gpus=row["gpus"], shard=8 if row["sharding"] == "HSDP" else None,
+              recompute=row["act_ckpt"] if row["act_ckpt"] != "no" else None)
+
+
 def megatron_papers(row, folder):
     layers, hidden, sequence, vocabulary = (int(row[key]) for key in ("layers", "hidden", "seq_len", "vocab"))
     model = write_config(folder, layers, hidden, int(row["heads"]), vocabulary, sequence)
@@ -135,7 +151,7 @@ def megatron_bridge(row, folder):
         yield nvidia_plan(row, format_name, measured, folder, row["system"].lower(), row["release"])
 
 
-TABLES = {"mpt-llm-foundry.csv": llm_foundry, "torchtitan-llama3.csv": torchtitan, "megatron-papers.csv": megatron_papers,
+TABLES = {"mpt-llm-foundry.csv": llm_foundry, "torchtitan-llama3.csv": torchtitan, "fms-fsdp.csv": fms_fsdp, "megatron-papers.csv": megatron_papers,
           "nemo-24.12-h100-fp8.csv": nemo, "megatron-bridge-summary.csv": megatron_bridge}
 
 

@@ -11,9 +11,9 @@ namespace {
 
 // Fitted to the public rows of the tables in docs/RESULTS.md, least squares of the logarithm of a
 // step's time. Not fitted, for want of rows that tell them: flash attention (cuDNN's own benchmark
-// on H200, forward and backward together) and NVLink's share (nccl-tests); fused and eager Llama
-// blocks on Ampere, all that is not fused on Blackwell, where Hopper's stand; bf16 on Blackwell
-// (its best product of 8192^3). What is said of gxp's own runs is
+// on H200, forward and backward together) and NVLink's share (nccl-tests); fused blocks on Ampere,
+// all that is not fused on Blackwell, where Hopper's stand; bf16 on Blackwell (its best product of
+// 8192^3). What is said of gxp's own runs is
 // measured on an H100 for Hopper's products and attention's backward (docs/RESULTS.md), and
 // estimated for the rest: bytes in flight by a multiprocessor's loads, clocks under load.
 // Blackwell's backward in any order is what NVIDIA measured (github.com/NVIDIA/cudnn-frontend,
@@ -28,7 +28,7 @@ constexpr Generation kAmpere = {
     .attention_triton = 0.3183,
     .score_bytes = 15.65,
     .eager_bytes = 41.26,
-    .eager_llama_bytes = 120.0,
+    .eager_llama_bytes = 304.1,
     .fused_bytes = 35.0,
     .megatron_2021_bytes = 26.53,
     .fp8_bytes = 12.0,
@@ -40,6 +40,7 @@ constexpr Generation kAmpere = {
     .tensor_exposed = 0.5,
     .link_share = 0.8,
     .network_share = 0.2339,
+    .network_share_fsdp = 0.95,
     .network_share_2021 = 0.07879,
     .own_product = 0.8636,
     .own_half_width = 424.5,
@@ -59,7 +60,7 @@ constexpr Generation kHopper = {
     .attention_triton = 0.1815,
     .score_bytes = 16.0,
     .eager_bytes = 50.29,
-    .eager_llama_bytes = 175.8,
+    .eager_llama_bytes = 276.2,
     .fused_bytes = 35.75,
     .megatron_2021_bytes = 35.0,
     .fp8_bytes = 31.96,
@@ -71,6 +72,7 @@ constexpr Generation kHopper = {
     .tensor_exposed = 0.273,
     .link_share = 0.8,
     .network_share = 0.5583,
+    .network_share_fsdp = 0.697,
     .network_share_2021 = 0.08,
     .own_product = 0.72,
     .own_half_width = 55,
@@ -96,7 +98,7 @@ constexpr Generation blackwell(std::string_view name, const BlackwellRates& rate
   fitted.mxfp8_bytes = rates.mxfp8_bytes;
   fitted.exposed = rates.exposed;
   fitted.tensor_exposed = rates.tensor_exposed;
-  fitted.network_share = 0.5;
+  fitted.network_share = fitted.network_share_fsdp = 0.5;
   fitted.any_order_attention = 0.83;  // 1148 TFLOP/s of a GB200's 2500
   fitted.instructions_per_s = 148 * 128 * 1.85e9;
   return fitted;

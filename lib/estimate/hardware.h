@@ -38,7 +38,8 @@ struct Generation {
   double tensor_exposed = 0;      // the same of tensor parallelism, where it is overlapped
   double link_share = 0;          // share of NVLink's rate that a collective reaches
   double network_share = 0;       // of the NICs'
-  double network_share_2021 = 0;  // by DeepSpeed in 2021
+  double network_share_fsdp = 0;  // likewise, by PyTorch's FSDP of 2024
+  double network_share_2021 = 0;  // likewise, by DeepSpeed in 2021
   // Of gxp's own runs (replay/gpu_time.h): Hopper's products and attention's backward as an H100
   // was measured (docs/RESULTS.md), the others estimated.
   double own_product = 0;          // share of the bf16 rate that a large product reaches, timed

@@ -5,6 +5,10 @@
 namespace gxp {
 namespace {
 
+// As Generation::exposed, by PyTorch's FSDP of 2024. Not fitted: the runs tell it and the share of
+// the network's rate only together.
+constexpr double kExposedByFsdp = 0.3;
+
 // What the formulas read, as fractions, once.
 struct Rates {
   explicit Rates(const TrainCase& question)
@@ -22,6 +26,8 @@ struct Rates {
     queries = double(model.heads * model.head_size);
     keys = double(model.key_value_heads * model.head_size);
     gated = model.kind == BlockKind::kLlama;
+    fsdp = software.buffers == ShardBuffers::kFsdp2;
+    exposed = fsdp ? kExposedByFsdp : fitted.exposed;
   }
 
   [[nodiscard]] double product(double n, double k, double rate) const {
@@ -42,6 +48,8 @@ struct Rates {
   double queries = 0;
   double keys = 0;
   bool gated = false;
+  bool fsdp = false;   // of 2024
+  double exposed = 0;  // share of sharding's communication
 };
 
 // Seconds of one layer and micro-batch.
@@ -138,8 +146,9 @@ double head_seconds(const Rates& r) {
 double bandwidth(const Rates& r, int ranks, int stride) {
   const int domain = r.links.gpus_per_domain;
   if (ranks * stride <= domain) return r.links.nvlink_bytes_per_s * r.fitted.link_share;
-  const double share =
-      r.software.network_2021 ? r.fitted.network_share_2021 : r.fitted.network_share;
+  const double share = r.software.network_2021 ? r.fitted.network_share_2021
+                       : r.fsdp                ? r.fitted.network_share_fsdp
+                                               : r.fitted.network_share;
   return r.links.network_bytes_per_s * share * std::max(1.0, double(domain) / stride);
 }
 
@@ -202,7 +211,7 @@ Sharding shard(const Rates& r) {
 
 // What is not hidden behind `compute` seconds.
 double exposed(const Rates& r, double compute, double communication) {
-  return std::max(r.fitted.exposed * communication, communication - compute);
+  return std::max(r.exposed * communication, communication - compute);
 }
 
 // AdamW reads and writes 28 bytes a parameter; in main memory at its rate, gradients and new
@@ -245,7 +254,7 @@ StepPrediction predict_time(const TrainCase& question) {
   step.tensor = times * layers * (forward.tensor + backward.tensor);
   step.recompute = times * again;
   step.head = times * head;
-  step.sharding = times * exposed_each + r.fitted.exposed * sharding.once.seconds;
+  step.sharding = times * exposed_each + r.exposed * sharding.once.seconds;
   step.update = update_seconds(r);
   const double micro_batch = layers * (forward.all() + backward.all()) + again + head + host;
   step.bubble = micro_batch * (r.plan.pipeline - 1) / r.plan.interleave;

@@ -46,6 +46,8 @@ TEST_CASE("steps of published runs take what is predicted", "[estimate]") {
   const auto bar = GENERATE(Bar{read_llm_foundry, "ampere", 70, 0.04, 0.245},
                             Bar{read_llm_foundry, "hopper", 38, 0.03, 0.09},
                             Bar{read_torchtitan, "hopper", 11, 0.05, 0.11},
+                            Bar{read_fms_fsdp, "ampere", 5, 0.06, 0.15},
+                            Bar{read_fms_fsdp, "hopper", 5, 0.04, 0.06},
                             Bar{read_megatron_bridge, "hopper", 7, 0.05, 0.10},
                             Bar{read_megatron_bridge, "blackwell", 18, 0.05, 0.10},
                             Bar{read_megatron_bridge, "blackwell-ultra", 13, 0.05, 0.10});

@@ -147,4 +147,27 @@ PublishedRuns read_megatron_bridge() {
   return result;
 }
 
+PublishedRuns read_fms_fsdp() {
+  PublishedRuns result;
+  for (const CsvRow& row : read_published("fms-fsdp.csv")) {
+    Hardware& hardware = result.hardware.emplace_back(
+        find_hardware(row.at("gpu") == "a100_80gb" ? "dgx-a100" : "dgx-h100"));
+    hardware.links.network_bytes_per_s = number(row, "gbit_per_host") * 1e9 / 8 / 8;
+    TrainCase question{&find_published_model("llama2-" + row.at("model")),
+                       &hardware,
+                       &find_software(row.at("compile") == "yes" ? "fsdp" : "fsdp-eager"),
+                       {.sequence = uint64_t(number(row, "seq_len")),
+                        .micro_batch = uint64_t(number(row, "batch")),
+                        .gpus = number(row, "gpus")}};
+    TrainPlan& plan = question.plan;
+    if (row.at("sharding") == "HSDP") plan.shard = 8;
+    if (row.at("act_ckpt") == "selective") plan.recompute = Recompute::kSelective;
+    if (row.at("act_ckpt") == "full") plan.recompute = Recompute::kFull;
+    result.runs.push_back(
+        {fmt::format("{} {} {}", question.model->name, row.at("gpu"), question.software->name),
+         question, seconds_of(plan, std::stod(row.at("tokens_per_s_gpu")))});
+  }
+  return result;
+}
+
 }  // namespace gxp

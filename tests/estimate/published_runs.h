@@ -18,6 +18,7 @@ struct PublishedRun {
 
 struct PublishedRuns {
   std::deque<PublishedModel> models;  // of the questions
+  std::deque<Hardware> hardware;      // likewise
   std::vector<PublishedRun> runs;
   std::vector<std::string> out_of_scope;  // a row, and why
 };
@@ -25,5 +26,6 @@ struct PublishedRuns {
 PublishedRuns read_llm_foundry();
 PublishedRuns read_torchtitan();
 PublishedRuns read_megatron_bridge();
+PublishedRuns read_fms_fsdp();
 
 }  // namespace gxp
