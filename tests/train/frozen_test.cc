@@ -49,7 +49,7 @@ std::vector<bool> is_frozen(const RunConfig& config) {
   return frozen;
 }
 
-TEST_CASE("with frozen tensors every strategy has the bits of DDP", "[train]") {
+TEST_CASE("with frozen tensors every strategy has the bits of DDP", "[train][table]") {
   const Case run = GENERATE(from_range(kCases));
   const Settings how = GENERATE(values<Settings>(
       {{"parallel.strategy=zero1"},

@@ -31,7 +31,7 @@ TEST_CASE("every strategy has the losses, norms, gradients and weights of DDP, b
   }
 }
 
-TEST_CASE("groups with replicas have the bits of DDP", "[train]") {
+TEST_CASE("groups with replicas have the bits of DDP", "[train][table]") {
   const std::string strategy =
       GENERATE("zero1", "zero2", "hybrid_shard", "hybrid_shard_zero2", "zero3_hpz");
   const std::string over = GENERATE("false", "true");
@@ -114,7 +114,7 @@ double others_bytes(int world_size) {
   return double(layout.count * sizeof(float)) * (world_size - 1) / world_size;
 }
 
-TEST_CASE("a rank sends two or three times what it does not hold, and a few words", "[train]") {
+TEST_CASE("a rank sends two or three times what it does not hold, and a few words", "[train][table]") {
   const std::string strategy = GENERATE(from_range(sharding_strategies()));
   const int world_size =
       GENERATE(2, 4);  // with others, small messages travel further in return for speed

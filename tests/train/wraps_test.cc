@@ -12,7 +12,7 @@ std::vector<Trained> train(const std::string& folder, std::vector<std::string> s
   return train_on_ranks(golden_config(folder, 1, sets), kRanks);
 }
 
-TEST_CASE("under one wrap policy, every strategy has the bits of DDP", "[train]") {
+TEST_CASE("under one wrap policy, every strategy has the bits of DDP", "[train][table]") {
   const auto [folder, wrap, strategy] = GENERATE(from_range(
       combinations(tiny_runs(),
                    std::vector<Settings>{
@@ -29,7 +29,7 @@ TEST_CASE("under one wrap policy, every strategy has the bits of DDP", "[train]"
   for (const Trained& rank : train(folder, sharded)) check_same(rank, ddp);
 }
 
-TEST_CASE("when parameters are gathered makes no difference", "[train]") {
+TEST_CASE("when parameters are gathered makes no difference", "[train][table]") {
   const auto [forward, backward, strategy, keep] = GENERATE(from_range(combinations(
       std::vector<std::string>{"true", "false"}, std::vector<std::string>{"pre", "post", "none"},
       std::vector<std::string>{"zero3", "shard_grad_op"},
