@@ -11,8 +11,9 @@ packages_for() {
     rdma) echo qemu-system-x86 busybox-static cpio kmod iproute2 xz-utils libibverbs1 ibverbs-providers ;;
     lint) echo clang-format clang-tidy ;;
     faults) echo strace ;;
+    mpi) echo libopenmpi-dev openmpi-bin ;;
     fuzz) echo clang-14 libclang-rt-14-dev ;;
-    *) echo "install-packages.sh: no purpose '$1'; known: build test demo rdma lint faults fuzz" >&2; exit 2 ;;
+    *) echo "install-packages.sh: no purpose '$1'; known: build test demo rdma lint faults mpi fuzz" >&2; exit 2 ;;
   esac
 }
 
