@@ -6,7 +6,7 @@
 #include "lib/base/log.h"
 #include "lib/colltest/simulate.h"
 #include "lib/topo/read/cluster_file.h"
-#include "lib/topo/rings/rank_plan.h"
+#include "lib/topo/rings/rank_order.h"
 #include "lib/transport/table.h"
 
 namespace gxp {

@@ -47,7 +47,7 @@
 #include "lib/device/memory.h"
 #include "lib/device/stream.h"
 #include "lib/net/store/store.h"
-#include "lib/topo/rings/rank_plan.h"
+#include "lib/topo/plan/rank_plan.h"
 #include "lib/transport/transport.h"
 
 namespace gxp {

@@ -9,7 +9,7 @@
 #include "lib/colltest/cases.h"
 #include "lib/report/report.h"
 #include "lib/topo/model/cluster.h"
-#include "lib/topo/rings/rank_plan.h"
+#include "lib/topo/plan/rank_plan.h"
 
 namespace gxp {
 

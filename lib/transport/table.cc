@@ -11,6 +11,7 @@
 #include "lib/transport/shm/shm.h"
 #include "lib/transport/tcp/tcp.h"
 #include "lib/transport/verbs/verbs.h"
+#include "lib/transport/verbs/verbs_context.h"
 
 namespace gxp {
 
@@ -85,12 +86,12 @@ std::vector<std::pair<int, int>> pairs_of_hosts(const Hosts& hosts) {
 // For questions about ranks that have not started: nobody waits. What RDMA ports they have is not
 // known, so they are taken to have some if `name` asks for verbs.
 TransportContext context_on(Hosts hosts, std::string_view name) {
-  const int world_size = int(hosts.size());
-  return {.world_size = world_size,
-          .deadline = Deadline::after({}),
-          .master_addr = "",
-          .hosts = std::move(hosts),
-          .verbs_planned = name == "verbs"};
+  TransportContext context{.world_size = int(hosts.size()),
+                           .deadline = Deadline::after({}),
+                           .master_addr = "",
+                           .hosts = std::move(hosts)};
+  change_verbs(context).planned = name == "verbs";
+  return context;
 }
 
 // Those rows learn what they must know that are asked at all.

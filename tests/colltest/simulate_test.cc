@@ -1,7 +1,7 @@
 #include "lib/colltest/simulate.h"
 
 #include "lib/base/error.h"
-#include "lib/topo/rings/rank_plan.h"
+#include "lib/topo/rings/rank_order.h"
 #include "tests/catch.h"
 #include "tests/topo/regular_host.h"
 

@@ -10,6 +10,7 @@
 
 #include "lib/base/error.h"
 #include "lib/topo/read/sources.h"
+#include "lib/topo/rings/rank_order.h"
 #include "lib/topo/rings/rank_seats.h"
 
 namespace gxp {

@@ -1,4 +1,4 @@
-// The plan (topo/rings/rank_plan.h) for a job's ranks, from the topology that comm.topology names.
+// The plan (topo/plan/rank_plan.h) for a job's ranks, from the topology that comm.topology names.
 #pragma once
 
 #include <span>
@@ -6,7 +6,7 @@
 
 #include "lib/base/deadline.h"
 #include "lib/net/store/store.h"
-#include "lib/topo/rings/rank_plan.h"
+#include "lib/topo/plan/rank_plan.h"
 
 namespace gxp {
 

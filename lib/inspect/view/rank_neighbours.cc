@@ -4,8 +4,8 @@
 
 #include "lib/base/error.h"
 #include "lib/inspect/view/rank_view.h"
+#include "lib/topo/plan/double_binary_tree.h"
 #include "lib/topo/rings/cluster_plan.h"
-#include "lib/topo/rings/double_binary_tree.h"
 
 namespace gxp {
 namespace {

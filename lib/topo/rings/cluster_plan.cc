@@ -6,7 +6,7 @@
 
 #include "lib/base/error.h"
 #include "lib/topo/nccl/nccl_host_routes.h"
-#include "lib/topo/rings/double_binary_tree.h"
+#include "lib/topo/plan/double_binary_tree.h"
 
 namespace gxp {
 namespace {

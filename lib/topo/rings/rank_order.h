@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/topo/model/cluster.h"
+#include "lib/topo/plan/rank_plan.h"
 #include "lib/topo/read/topology.h"
 #include "lib/topo/rings/cluster_plan.h"
 
@@ -17,18 +18,6 @@ namespace gxp {
 // (lib/collective/algorithm/reduction_tree.h), and that order is part of a run's bits: so this
 // changes not what ranks do, but where they are.
 std::vector<int> plan_ranks(const Cluster& cluster, int ranks);
-
-struct RankPlan {
-  int ranks = 0;  // 0: there is no plan
-  // One ring channel after the other, each all ranks in its order.
-  std::vector<int> rings{};
-  // The group of each rank, numbered from 0: its host; of one host, the fewest sets of equal size
-  // that are joined so much wider within than with each other that a hierarchical algorithm pays.
-  // Empty: all are one.
-  std::vector<int> groups{};
-
-  friend bool operator==(const RankPlan&, const RankPlan&) = default;
-};
 
 struct RankPlace {
   size_t host = 0;  // index into Topology::hosts
@@ -42,8 +31,5 @@ struct RankPlace {
 RankPlan plan_of_ranks(const Topology& topology, const ClusterPlan& plan,
                        std::span<const RankPlace> places);
 RankPlan plan_of_ranks(const Cluster& cluster, std::span<const int> gpu_of_rank);
-
-// The same for some of the ranks, renumbered by their place in `members`.
-RankPlan plan_of_members(const RankPlan& plan, std::span<const int> members);
 
 }  // namespace gxp
