@@ -1,4 +1,4 @@
-#include "lib/collective/verify/verifier.h"
+#include "tests/collective/verifier.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "lib/collective/algorithm/hosts.h"
 #include "lib/collective/algorithm/reduction_tree.h"
 #include "lib/collective/verify/one_port_replay.h"
-#include "lib/collective/verify/symbolic_buffer.h"
+#include "tests/collective/symbolic_buffer.h"
 
 namespace gxp {
 namespace {

@@ -1,4 +1,4 @@
-#include "lib/device/race_detector.h"
+#include "tests/support/race_detector.h"
 
 #include <algorithm>
 #include <iterator>

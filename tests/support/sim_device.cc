@@ -1,4 +1,4 @@
-#include "lib/device/sim_device.h"
+#include "tests/support/sim_device.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lib/base/bytes.h"
-#include "lib/device/race_detector.h"
+#include "tests/support/race_detector.h"
 
 namespace gxp {
 namespace {

@@ -1,4 +1,4 @@
-#include "lib/collective/verify/symbolic_buffer.h"
+#include "tests/collective/symbolic_buffer.h"
 
 #include <fmt/format.h>
 
