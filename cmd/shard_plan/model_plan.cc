@@ -6,7 +6,7 @@
 #include "cmd/options.h"
 #include "lib/base/error.h"
 #include "lib/ckpt/model_file.h"
-#include "lib/estimate/hardware.h"
+#include "lib/estimate/cluster_links.h"
 #include "lib/topo/model/cluster.h"
 #include "lib/topo/read/cluster_file.h"
 

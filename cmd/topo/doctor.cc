@@ -12,6 +12,7 @@
 #include "lib/base/error.h"
 #include "lib/collective/engine/nccl/nccl_library.h"
 #include "lib/inspect/check/doctor.h"
+#include "lib/topo/read/live_host.h"
 #include "lib/topo/read/source_host.h"
 #include "lib/transport/verbs/verbs_find.h"
 

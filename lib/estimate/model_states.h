@@ -16,24 +16,16 @@
 #include <array>
 #include <cstdint>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
+
+#include "lib/replay/term.h"
 
 namespace gxp {
 
 inline constexpr uint64_t kMostParameters = 1'000'000'000'000'000;  // 1e15; 20 P fits 64 bits
 inline constexpr int kMostGpus = 1 << 20;
 inline constexpr int kMostStage = 3;
-
-// One line of an estimate: so many bytes, and why.
-struct Term {
-  std::string component;  // "gradients"
-  std::string formula;    // "2 ceil(P / S)"
-  std::string numbers;    // the same with numbers: "2 x ceil(7000000000 / 8)"
-  uint64_t bytes = 0;
-  std::string source;
-};
 
 // Bytes of one element of each kind.
 struct Precision {

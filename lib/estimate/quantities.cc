@@ -30,23 +30,6 @@ constexpr std::array kModelQuantities = {
                         set_model_layers},
 };
 
-// The last number from `least` to `most` for which `holds`; least - 1 if it holds for none. From
-// some number on it does not hold.
-int find_last(const std::function<bool(int)>& holds, int least, int most) {
-  if (!holds(least)) return least - 1;
-  int low = least;
-  int high = std::min(2 * low, most + 1);  // does not hold, or has not been tried
-  while (high <= most && holds(high)) {
-    low = high;
-    high = low == most ? most + 1 : std::min(2 * low, most);
-  }
-  while (high - low > 1) {
-    const int middle = low + (high - low) / 2;
-    (holds(middle) ? low : high) = middle;
-  }
-  return low;
-}
-
 }  // namespace
 
 std::span<const Quantity<ModelPlan>> model_quantities() { return kModelQuantities; }
@@ -64,20 +47,6 @@ std::optional<int> least_gpus(const TrainCase& question, uint64_t limit_bytes) {
   const int copies = find_last(is_too_large, 1, most) + 1;
   if (copies > most) return std::nullopt;
   return copies * each;
-}
-
-Largest find_largest(const std::function<uint64_t(int)>& bytes_of, uint64_t limit_bytes, int least,
-                     int most) {
-  Largest largest;
-  const auto fits = [&](int value) {
-    const uint64_t bytes = bytes_of(value);
-    (bytes <= limit_bytes ? largest.bytes : largest.next_bytes) = bytes;
-    return bytes <= limit_bytes;
-  };
-  const int value = find_last(fits, least, most);
-  if (value < least) return {.bytes = largest.next_bytes, .next_bytes = largest.next_bytes};
-  largest.value = value;
-  return largest;
 }
 
 }  // namespace gxp

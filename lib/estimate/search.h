@@ -6,8 +6,8 @@
 #include <functional>
 #include <vector>
 
-#include "lib/estimate/plan_search.h"
 #include "lib/estimate/train_plan.h"
+#include "lib/replay/plan_search.h"
 
 namespace gxp {
 

@@ -7,8 +7,8 @@
 
 #include "lib/arch/published_models.h"
 #include "lib/estimate/activations.h"
-#include "lib/estimate/hardware.h"
 #include "lib/estimate/model_states.h"
+#include "lib/replay/hardware.h"
 
 namespace gxp {
 

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "lib/base/find_row.h"
-#include "lib/estimate/hardware.h"
 #include "lib/replay/device_terms.h"
+#include "lib/replay/hardware.h"
 #include "lib/tensor/tensor.h"
 
 #ifdef GXP_WITH_CUDA

@@ -1,4 +1,4 @@
-// The constants of lib/estimate/hardware.cc, fitted again: to all rows that tests/data/plan has,
+// The constants of lib/replay/hardware.cc, fitted again: to all rows that tests/data/plan has,
 // and to random halves of them, which must predict the other half.
 #include <algorithm>
 #include <cmath>

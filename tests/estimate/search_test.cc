@@ -3,6 +3,7 @@
 #include <set>
 
 #include "lib/base/error.h"
+#include "lib/estimate/cluster_links.h"
 #include "lib/estimate/predict_memory.h"
 #include "lib/topo/read/cluster_file.h"
 #include "tests/catch.h"

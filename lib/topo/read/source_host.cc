@@ -2,31 +2,12 @@
 
 #include <filesystem>
 
-#include "lib/base/error.h"
-#include "lib/base/host_name.h"
 #include "lib/base/text/text_file.h"
 #include "lib/topo/model/text_parts.h"
-#include "lib/topo/read/nvml.h"
 #include "lib/topo/read/sysfs_host.h"
 #include "lib/topo/read/system_archive.h"
 
 namespace gxp {
-
-HostTree probe_host() {
-  HostTree host = read_system(*live_root());
-  host.name = host_name();
-  host.source = "this host";
-  try {
-    add_nvml(host, read_nvml());
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kUnavailable) throw;
-    host.absent.push_back(
-        std::string("no NVIDIA driver: GPUs that are there are shown as the PCIe devices that they "
-                    "are, without NVLinks (") +
-        error.what() + ")");
-  }
-  return host;
-}
 
 std::unique_ptr<SystemRoot> open_recorded_root(const std::string& path) {
   std::error_code unreachable;  // which read_text_file() tells

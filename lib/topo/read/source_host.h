@@ -1,6 +1,5 @@
-// Hosts by their /proc and /sys (sysfs_host.h): the one that gxp runs on, with the facts of the
-// GPUs' driver, and hosts that hwloc-gather-topology recorded as a directory or a tar of one. A
-// recording lacks what only a driver knows: the GPUs' numbers, memory and NVLinks.
+// Hosts by /proc and /sys (sysfs_host.h) as hwloc-gather-topology recorded them, as a directory or
+// a tar of one. A recording lacks what only a driver knows: the GPUs' numbers, memory and NVLinks.
 #pragma once
 
 #include <memory>
@@ -12,9 +11,6 @@
 namespace gxp {
 
 inline constexpr size_t kMaxArchiveFileBytes = 64u << 20;
-
-// HostTree::absent says what the host lacks. kUnavailable: there is no /sys.
-HostTree probe_host();
 
 // Errors as of open_recorded_directory(), read_text_file() and parse_system_archive().
 std::unique_ptr<SystemRoot> open_recorded_root(const std::string& path);

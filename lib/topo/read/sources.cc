@@ -18,6 +18,7 @@
 #include "lib/topo/model/synthetic.h"
 #include "lib/topo/read/cluster_file.h"
 #include "lib/topo/read/hwloc_xml.h"
+#include "lib/topo/read/live_host.h"
 #include "lib/topo/read/nccl_xml.h"
 #include "lib/topo/read/pci_tree.h"
 #include "lib/topo/read/slurm_topology.h"

@@ -12,8 +12,6 @@
 
 namespace gxp {
 
-class Cluster;
-
 // Fitted. Shares are of the data sheet's rate. Bytes cross the memory in a forward pass outside of
 // products and attention, for each token and, of a block, each fifteenth of its width: the sum of
 // all that its products read and write, 15 hidden sizes in a GPT.
@@ -75,11 +73,6 @@ struct Links {
   double network_bytes_per_s = 0;
   double host_bytes_per_s = 0;  // to main memory
 };
-
-// The links of a cluster file: a GPU's narrowest link on the way to the next GPU of its host, and
-// to the next host's. NICs that GPUs share, and trunks that are oversubscribed, are divided. A
-// domain is a host of the first group.
-Links links_of(const Cluster& cluster);
 
 struct Hardware {
   std::string_view name;  // "dgx-h100"
