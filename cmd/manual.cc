@@ -9,8 +9,8 @@
 #include "cmd/exit_codes.h"
 #include "lib/config/print.h"
 #include "lib/config/settings.h"
-#include "lib/topo/model/synthetic.h"
-#include "lib/topo/read/sources.h"
+#include "lib/tools/topology/model/synthetic.h"
+#include "lib/tools/topology/read/sources.h"
 
 namespace gxp {
 namespace {

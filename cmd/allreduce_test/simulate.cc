@@ -4,9 +4,9 @@
 
 #include "cmd/result_file.h"
 #include "lib/base/log.h"
-#include "lib/colltest/simulate.h"
-#include "lib/topo/read/cluster_file.h"
-#include "lib/topo/rings/rank_order.h"
+#include "lib/tools/colltest/simulate/simulate.h"
+#include "lib/tools/topology/read/cluster_file.h"
+#include "lib/tools/topology/rings/rank_order.h"
 #include "lib/transport/table.h"
 
 namespace gxp {

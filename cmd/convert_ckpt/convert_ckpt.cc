@@ -20,7 +20,7 @@
 #include "lib/ckpt/cast.h"
 #include "lib/ckpt/huggingface.h"
 #include "lib/ckpt/model_check.h"
-#include "lib/ckpt/rename.h"
+#include "lib/tools/checkpoints/rename.h"
 
 namespace gxp {
 namespace {

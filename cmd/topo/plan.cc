@@ -9,10 +9,10 @@
 #include "cmd/result_file.h"
 #include "cmd/topo/topo.h"
 #include "lib/base/error.h"
-#include "lib/inspect/view/plan_report.h"
-#include "lib/topo/read/sources.h"
-#include "lib/topo/rings/plan_graphs.h"
-#include "lib/topo/rings/seat_plan.h"
+#include "lib/tools/topology/read/sources.h"
+#include "lib/tools/topology/rings/plan_graphs.h"
+#include "lib/tools/topology/rings/seat_plan.h"
+#include "lib/tools/topology/view/plan_report.h"
 
 namespace gxp {
 namespace {

@@ -16,9 +16,9 @@
 #include "lib/base/environment.h"
 #include "lib/base/error.h"
 #include "lib/collective/engine/engines.h"
-#include "lib/colltest/link_probe.h"
 #include "lib/config/load.h"
 #include "lib/config/print.h"
+#include "lib/tools/colltest/link_probe.h"
 #include "lib/transport/table.h"
 
 namespace gxp {

@@ -3,7 +3,7 @@
 
 #include "lib/base/text/text_file.h"
 #include "lib/ckpt/json.h"
-#include "lib/ckpt/model_file.h"
+#include "lib/tools/planner/model_file.h"
 #include "tests/catch.h"
 #include "tests/ckpt/samples.h"
 #include "tests/cmd/golden_run.h"

@@ -1,8 +1,8 @@
 #include "lib/topo/plan/plan_file.h"
 
-#include "lib/topo/read/slurm_topology.h"
-#include "lib/topo/read/sources.h"
-#include "lib/topo/rings/seat_plan.h"
+#include "lib/tools/topology/read/slurm_topology.h"
+#include "lib/tools/topology/read/sources.h"
+#include "lib/tools/topology/rings/seat_plan.h"
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"
 

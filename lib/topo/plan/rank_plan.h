@@ -1,5 +1,5 @@
 // What a plan says about a job's ranks: the rings and groups of them. Plain data: communicators hold
-// it, and know nothing of the graph that it was made from (topo/rings/rank_order.h).
+// it, and know nothing of the graph that it was made from (tools/topology/rings/rank_order.h).
 #pragma once
 
 #include <span>
