@@ -23,7 +23,7 @@
 #include "lib/base/bytes.h"
 #include "lib/tools/colltest/calibrate.h"
 #include "lib/tools/colltest/simulate/simulator.h"
-#include "lib/transport/table.h"
+#include "lib/transport/table/table.h"
 
 namespace gxp {
 namespace {

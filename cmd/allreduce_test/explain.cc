@@ -9,7 +9,7 @@
 #include "lib/collective/engine/shared_memory/rehearsal.h"
 #include "lib/collective/tune/shared_ways.h"
 #include "lib/tools/colltest/explain/explain.h"
-#include "lib/transport/table.h"
+#include "lib/transport/table/table.h"
 
 namespace gxp {
 namespace {

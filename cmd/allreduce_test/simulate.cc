@@ -7,7 +7,7 @@
 #include "lib/tools/colltest/simulate/simulate.h"
 #include "lib/tools/topology/read/cluster_file.h"
 #include "lib/tools/topology/rings/rank_order.h"
-#include "lib/transport/table.h"
+#include "lib/transport/table/table.h"
 
 namespace gxp {
 

@@ -16,8 +16,8 @@
 #include "lib/replay/plan_search.h"
 #include "lib/replay/run_search.h"
 #include "lib/tools/planner/drawing.h"
-#include "lib/train/backend.h"
 #include "lib/train/measure_ops.h"
+#include "lib/train/step/backend.h"
 
 namespace gxp {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "lib/base/range.h"
 #include "lib/program/build.h"
-#include "lib/train/program_runner.h"
+#include "lib/train/step/program_runner.h"
 #include "lib/zero/lanes.h"
-#include "lib/zero/program_memory.h"
+#include "lib/zero/memory/program_memory.h"
 #include "tests/catch.h"
 #include "tests/support/sim_device.h"
 #include "tests/train/golden.h"

@@ -1,4 +1,4 @@
-#include "lib/transport/table.h"
+#include "lib/transport/table/table.h"
 #include "lib/transport/verbs/verbs_context.h"
 
 #include <string>

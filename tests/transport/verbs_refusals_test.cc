@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "lib/transport/peer_transport.h"
+#include "lib/transport/peers/peer_transport.h"
 #include "lib/transport/verbs/verbs.h"
 #include "lib/transport/verbs/verbs_context.h"
 #include "lib/transport/verbs/verbs_find.h"

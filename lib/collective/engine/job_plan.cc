@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
-#include "lib/base/text/text_file.h"
+#include "lib/base/text_file.h"
 #include "lib/topo/plan/plan_file.h"
 
 namespace gxp {

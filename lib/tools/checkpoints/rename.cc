@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "lib/base/error.h"
-#include "lib/base/text/text_file.h"
-#include "lib/base/text/toml_library.h"
+#include "lib/base/text_file.h"
+#include "lib/base/toml_library.h"
 #include "lib/ckpt/tensor_views.h"
 
 namespace gxp {

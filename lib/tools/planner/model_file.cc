@@ -13,7 +13,7 @@
 #include "lib/base/find_row.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/json.h"
-#include "lib/ckpt/safetensors.h"
+#include "lib/ckpt/safetensors/safetensors.h"
 
 namespace gxp {
 namespace fs = std::filesystem;

@@ -1,6 +1,6 @@
 #include "lib/tools/topology/read/channel_graphs.h"
 
-#include "lib/base/text/text_file.h"
+#include "lib/base/text_file.h"
 #include "tests/catch.h"
 #include "tests/tools/topology/same_xml.h"
 #include "tests/topo/complaint.h"

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "lib/base/text/text_file.h"
+#include "lib/base/text_file.h"
 #include "lib/topo/nccl/nccl_paths.h"
 #include "tests/catch.h"
 #include "tests/temporary_directory.h"

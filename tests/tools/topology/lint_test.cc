@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <set>
 
-#include "lib/base/text/text_file.h"
+#include "lib/base/text_file.h"
 #include "lib/tools/topology/read/nccl_xml.h"
 #include "lib/tools/topology/read/sources.h"
 #include "tests/catch.h"

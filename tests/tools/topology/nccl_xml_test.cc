@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "lib/base/text/text_file.h"
+#include "lib/base/text_file.h"
 #include "tests/catch.h"
 #include "tests/tools/topology/same_xml.h"
 #include "tests/topo/complaint.h"

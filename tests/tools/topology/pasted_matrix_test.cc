@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "lib/base/text/text_file.h"
+#include "lib/base/text_file.h"
 #include "lib/tools/topology/read/smi_matrix.h"
 #include "lib/tools/topology/view/device_matrix.h"
 #include "tests/catch.h"

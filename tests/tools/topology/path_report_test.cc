@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "lib/base/error.h"
-#include "lib/base/text/text_file.h"
+#include "lib/base/text_file.h"
 #include "lib/tools/topology/read/nccl_xml.h"
 #include "lib/tools/topology/read/smi_matrix.h"
 #include "lib/tools/topology/read/xml_text.h"

@@ -8,7 +8,7 @@
 #include <pugixml.hpp>
 #include <sstream>
 
-#include "lib/base/text/text_file.h"
+#include "lib/base/text_file.h"
 #include "lib/tools/topology/read/sources.h"
 #include "lib/tools/topology/view/diagram.h"
 #include "lib/tools/topology/view/fabric.h"

@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-#include "lib/base/text/text_file.h"
+#include "lib/base/text_file.h"
 #include "lib/tools/topology/nccl/nccl_host_routes.h"
 #include "lib/tools/topology/read/nccl_xml.h"
 #include "lib/tools/topology/rings/ring_packing.h"

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "lib/base/text/text_file.h"
+#include "lib/base/text_file.h"
 #include "lib/tools/topology/read/nccl_xml.h"
 #include "lib/tools/topology/read/xml_text.h"
 #include "lib/topo/nccl/nccl_paths.h"

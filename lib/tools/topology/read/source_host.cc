@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "lib/base/text/text_file.h"
+#include "lib/base/text_file.h"
 #include "lib/tools/topology/read/system_archive.h"
 #include "lib/topo/model/text_parts.h"
 #include "lib/topo/read/sysfs_host.h"

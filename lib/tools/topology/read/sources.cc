@@ -13,8 +13,8 @@
 
 #include "lib/base/error.h"
 #include "lib/base/text/near_match.h"
-#include "lib/base/text/text_file.h"
 #include "lib/base/text/utf8.h"
+#include "lib/base/text_file.h"
 #include "lib/tools/topology/model/synthetic.h"
 #include "lib/tools/topology/read/cluster_file.h"
 #include "lib/tools/topology/read/hwloc_xml.h"
