@@ -21,9 +21,9 @@
 
 #include "bench/ranks.h"
 #include "lib/base/bytes.h"
-#include "lib/collective/simulate/simulator.h"
-#include "lib/colltest/calibrate.h"
-#include "lib/transport/table.h"
+#include "lib/tools/colltest/calibrate.h"
+#include "lib/tools/colltest/simulate/simulator.h"
+#include "lib/transport/table/table.h"
 
 namespace gxp {
 namespace {

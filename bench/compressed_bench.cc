@@ -13,7 +13,7 @@
 #include "lib/base/bytes.h"
 #include "lib/collective/compress/compressed_all_reduce.h"
 #include "lib/net/store/rendezvous.h"
-#include "lib/transport/table.h"
+#include "lib/transport/table/table.h"
 
 namespace gxp {
 namespace {

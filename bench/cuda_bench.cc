@@ -22,10 +22,10 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/cuda_ops.h"
 #include "kernels/cuda/gemm/cublas_products.h"
 #include "kernels/cuda/gemm/cuda_float8.h"
 #include "kernels/cuda/quantize_launch.h"
+#include "kernels/cuda/table/cuda_ops.h"
 #include "kernels/cuda/timing.h"
 #include "lib/device/cuda_device.h"
 #include "lib/device/cuda_stream.h"

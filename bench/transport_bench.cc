@@ -17,7 +17,7 @@
 #include "bench/ranks.h"
 #include "lib/base/bytes.h"
 #include "lib/base/log.h"
-#include "lib/transport/table.h"
+#include "lib/transport/table/table.h"
 
 namespace gxp {
 

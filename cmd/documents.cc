@@ -10,7 +10,7 @@
 #include "cmd/manual.h"
 #include "cmd/result_file.h"
 #include "lib/base/error.h"
-#include "lib/base/text/text_file.h"
+#include "lib/base/text_file.h"
 #include "lib/config/print.h"
 
 namespace gxp {

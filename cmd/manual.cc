@@ -9,8 +9,6 @@
 #include "cmd/exit_codes.h"
 #include "lib/config/print.h"
 #include "lib/config/settings.h"
-#include "lib/topo/model/synthetic.h"
-#include "lib/topo/read/sources.h"
 
 namespace gxp {
 namespace {
@@ -209,18 +207,6 @@ std::string commands_manual(const CLI::App& app) {
     text += fmt::format(".TP\n.B gxp {}\n{}.\n", to_roff(command->get_name()),
                         to_roff(command->get_description()));
   }
-  return text;
-}
-
-std::string topology_sources_manual() {
-  std::string text;
-  for (const TopologySource& source : topology_sources()) {
-    text += fmt::format(".TP\n.B {}\n{}; known by {}.\n", to_roff(source.name),
-                        to_roff(source.summary), to_roff(source.mark));
-  }
-  text += ".PP\nNames:\n";
-  for (const SyntheticName& known : synthetic_names())
-    text += fmt::format(".TP\n.B {}\n{}.\n", to_roff(known.name), to_roff(known.summary));
   return text;
 }
 

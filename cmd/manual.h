@@ -24,7 +24,7 @@ std::string options_manual(const CLI::App& app);
 std::string actions_manual(const CLI::App& command);
 // roff: the commands of `app` with their summaries.
 std::string commands_manual(const CLI::App& app);
-// roff: what `gxp topo --from` takes: sources, names of machines and shapes.
+// roff: what `gxp topo --from` takes: sources, names of machines and shapes; "" without tools.
 std::string topology_sources_manual();
 // roff: the table of exit_codes.h.
 std::string exit_codes_manual();

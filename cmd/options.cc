@@ -17,8 +17,8 @@
 #include "lib/base/text/ascii.h"
 #include "lib/collective/tune/selection.h"
 #include "lib/config/settings.h"
-#include "lib/estimate/hardware.h"
 #include "lib/job/join.h"
+#include "lib/replay/hardware.h"
 
 namespace gxp {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "lib/estimate/plan_search.h"
-#include "lib/estimate/train_plan.h"
+#include "lib/replay/plan_search.h"
+#include "lib/tools/planner/train_plan.h"
 
 namespace CLI {
 class App;

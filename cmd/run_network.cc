@@ -4,7 +4,7 @@
 #include "lib/collective/engine/job_plan.h"
 #include "lib/config/strategy.h"
 #include "lib/job/join.h"
-#include "lib/transport/table.h"
+#include "lib/transport/table/table.h"
 
 namespace gxp {
 namespace {

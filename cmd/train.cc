@@ -19,8 +19,8 @@
 #include "lib/config/print.h"
 #include "lib/job/gpu_ranks.h"
 #include "lib/job/join.h"
-#include "lib/train/backend.h"
 #include "lib/train/run.h"
+#include "lib/train/step/backend.h"
 
 namespace gxp {
 namespace {

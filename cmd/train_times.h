@@ -5,7 +5,7 @@
 
 #include "lib/config/run_config.h"
 #include "lib/device/device.h"
-#include "lib/estimate/hardware.h"
+#include "lib/replay/hardware.h"
 #include "lib/report/report.h"
 #include "lib/train/measure_classes.h"
 

@@ -12,10 +12,10 @@
 #include "lib/base/bytes.h"
 #include "lib/base/environment.h"
 #include "lib/base/error.h"
-#include "lib/collective/engine/engines.h"
-#include "lib/colltest/result_report.h"
+#include "lib/collective/engine/table/engines.h"
 #include "lib/config/load.h"
 #include "lib/job/gpu_ranks.h"
+#include "lib/tools/colltest/result_report.h"
 
 namespace gxp {
 namespace {

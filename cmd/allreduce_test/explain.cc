@@ -8,8 +8,8 @@
 #include "lib/collective/engine/job_plan.h"
 #include "lib/collective/engine/shared_memory/rehearsal.h"
 #include "lib/collective/tune/shared_ways.h"
-#include "lib/colltest/explain.h"
-#include "lib/transport/table.h"
+#include "lib/tools/colltest/explain/explain.h"
+#include "lib/transport/table/table.h"
 
 namespace gxp {
 namespace {

@@ -10,7 +10,7 @@
 #include "cmd/choice_option.h"
 #include "cmd/options.h"
 #include "lib/base/error.h"
-#include "lib/topo/model/cluster.h"
+#include "lib/tools/topology/model/cluster.h"
 
 namespace gxp {
 namespace {

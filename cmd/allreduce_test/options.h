@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "cmd/allreduce_test/rank_device.h"
-#include "lib/colltest/pass_criteria.h"
-#include "lib/colltest/session.h"
 #include "lib/job/join.h"
 #include "lib/report/report.h"
+#include "lib/tools/colltest/pass_criteria.h"
+#include "lib/tools/colltest/session.h"
 
 namespace CLI {
 class App;

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string_view>
 
-#include "lib/colltest/bench_calls.h"
 #include "lib/net/identity/identity.h"
+#include "lib/tools/colltest/bench_calls.h"
 
 namespace gxp {
 

@@ -4,10 +4,10 @@
 
 #include "cmd/result_file.h"
 #include "lib/base/log.h"
-#include "lib/colltest/simulate.h"
-#include "lib/topo/read/cluster_file.h"
-#include "lib/topo/rings/rank_plan.h"
-#include "lib/transport/table.h"
+#include "lib/tools/colltest/simulate/simulate.h"
+#include "lib/tools/topology/read/cluster_file.h"
+#include "lib/tools/topology/rings/rank_order.h"
+#include "lib/transport/table/table.h"
 
 namespace gxp {
 

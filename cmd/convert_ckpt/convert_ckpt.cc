@@ -18,9 +18,9 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/ckpt/cast.h"
-#include "lib/ckpt/huggingface.h"
-#include "lib/ckpt/model_check.h"
-#include "lib/ckpt/rename.h"
+#include "lib/ckpt/huggingface/huggingface.h"
+#include "lib/ckpt/huggingface/model_check.h"
+#include "lib/tools/checkpoints/rename.h"
 
 namespace gxp {
 namespace {

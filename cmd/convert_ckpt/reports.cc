@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <set>
 
-#include "lib/ckpt/model_check.h"
-#include "lib/ckpt/model_tensors.h"
+#include "lib/ckpt/huggingface/model_check.h"
+#include "lib/ckpt/huggingface/model_tensors.h"
 #include "lib/config/strategy.h"
 
 namespace gxp {

@@ -3,10 +3,10 @@
 
 #include <vector>
 
-#include "lib/ckpt/compare.h"
 #include "lib/ckpt/format.h"
 #include "lib/ckpt/named_tensors.h"
 #include "lib/report/report.h"
+#include "lib/tools/checkpoints/compare.h"
 
 namespace gxp {
 

@@ -9,7 +9,7 @@
 #include "cmd/plan_options.h"
 #include "cmd/run_network.h"
 #include "lib/base/error.h"
-#include "lib/estimate/quantities.h"
+#include "lib/tools/planner/quantities.h"
 
 namespace gxp {
 namespace {

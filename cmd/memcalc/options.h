@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "lib/ckpt/model_file.h"
-#include "lib/estimate/compatibility.h"
-#include "lib/estimate/train_plan.h"
 #include "lib/report/report.h"
+#include "lib/tools/planner/compatibility.h"
+#include "lib/tools/planner/model_file.h"
+#include "lib/tools/planner/train_plan.h"
 
 namespace CLI {
 class App;

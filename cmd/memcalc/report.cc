@@ -8,7 +8,7 @@
 
 #include "cmd/plan_options.h"
 #include "lib/base/error.h"
-#include "lib/estimate/search.h"
+#include "lib/tools/planner/search.h"
 
 namespace gxp {
 namespace {

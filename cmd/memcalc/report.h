@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "lib/estimate/compatibility.h"
-#include "lib/estimate/padding.h"
-#include "lib/estimate/predict_memory.h"
-#include "lib/estimate/quantities.h"
 #include "lib/report/report.h"
+#include "lib/tools/planner/compatibility.h"
+#include "lib/tools/planner/padding.h"
+#include "lib/tools/planner/predict_memory.h"
+#include "lib/tools/planner/quantities.h"
 
 namespace gxp {
 

@@ -10,7 +10,7 @@
 #include "cmd/run_network.h"
 #include "lib/base/find_row.h"
 #include "lib/config/load.h"
-#include "lib/replay/drawing.h"
+#include "lib/tools/planner/drawing.h"
 
 namespace gxp {
 namespace {

@@ -5,10 +5,10 @@
 #include "cmd/exit_codes.h"
 #include "cmd/options.h"
 #include "lib/base/error.h"
-#include "lib/ckpt/model_file.h"
-#include "lib/estimate/hardware.h"
-#include "lib/topo/model/cluster.h"
-#include "lib/topo/read/cluster_file.h"
+#include "lib/tools/planner/cluster_links.h"
+#include "lib/tools/planner/model_file.h"
+#include "lib/tools/topology/model/cluster.h"
+#include "lib/tools/topology/read/cluster_file.h"
 
 namespace gxp {
 namespace {

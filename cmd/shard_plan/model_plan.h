@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "lib/estimate/train_plan.h"
 #include "lib/report/report.h"
+#include "lib/tools/planner/train_plan.h"
 
 namespace CLI {
 class App;

@@ -8,7 +8,7 @@
 #include "cmd/plan_options.h"
 #include "cmd/shard_plan/model_plan.h"
 #include "lib/base/error.h"
-#include "lib/estimate/model_states.h"
+#include "lib/tools/planner/model_states.h"
 
 namespace gxp {
 namespace {

@@ -3,9 +3,9 @@
 #include <chrono>
 
 #include "cmd/plan_options.h"
-#include "lib/estimate/predict_memory.h"
-#include "lib/estimate/predict_time.h"
-#include "lib/estimate/search.h"
+#include "lib/tools/planner/predict_memory.h"
+#include "lib/tools/planner/predict_time.h"
+#include "lib/tools/planner/search.h"
 
 namespace gxp {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/estimate/hardware.h"
+#include "lib/replay/hardware.h"
 #include "lib/replay/memory.h"
 #include "lib/replay/step_time.h"
 #include "lib/replay/traffic.h"

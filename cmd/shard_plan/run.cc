@@ -12,12 +12,12 @@
 #include "lib/base/error.h"
 #include "lib/base/find_row.h"
 #include "lib/config/load.h"
-#include "lib/estimate/plan_search.h"
-#include "lib/replay/drawing.h"
 #include "lib/replay/gpu_time.h"
+#include "lib/replay/plan_search.h"
 #include "lib/replay/run_search.h"
-#include "lib/train/backend.h"
+#include "lib/tools/planner/drawing.h"
 #include "lib/train/measure_ops.h"
+#include "lib/train/step/backend.h"
 
 namespace gxp {
 namespace {

@@ -6,9 +6,9 @@
 #include "cmd/options.h"
 #include "cmd/topo/topo.h"
 #include "lib/base/error.h"
-#include "lib/inspect/compare/host_diff.h"
 #include "lib/report/report.h"
-#include "lib/topo/read/sources.h"
+#include "lib/tools/topology/compare/host_diff.h"
+#include "lib/tools/topology/read/sources.h"
 
 namespace gxp {
 namespace {

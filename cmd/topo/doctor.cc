@@ -11,8 +11,9 @@
 #include "cmd/topo/topo.h"
 #include "lib/base/error.h"
 #include "lib/collective/engine/nccl/nccl_library.h"
-#include "lib/inspect/check/doctor.h"
-#include "lib/topo/read/source_host.h"
+#include "lib/tools/topology/check/doctor.h"
+#include "lib/tools/topology/read/source_host.h"
+#include "lib/topo/read/live_host.h"
 #include "lib/transport/verbs/verbs_find.h"
 
 namespace gxp {

@@ -6,9 +6,9 @@
 #include "cmd/result_file.h"
 #include "cmd/topo/topo.h"
 #include "lib/base/log.h"
-#include "lib/inspect/compare/vm_topology.h"
-#include "lib/topo/read/nccl_xml.h"
-#include "lib/topo/read/sources.h"
+#include "lib/tools/topology/compare/vm_topology.h"
+#include "lib/tools/topology/read/nccl_xml.h"
+#include "lib/tools/topology/read/sources.h"
 
 namespace gxp {
 namespace {

@@ -7,8 +7,8 @@
 #include "cmd/result_file.h"
 #include "cmd/topo/topo.h"
 #include "lib/base/error.h"
-#include "lib/inspect/check/lint.h"
-#include "lib/topo/read/sources.h"
+#include "lib/tools/topology/check/lint.h"
+#include "lib/tools/topology/read/sources.h"
 
 namespace gxp {
 namespace {

@@ -13,8 +13,8 @@
 #include "cmd/topo/topo.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/inspect/view/device_matrix.h"
 #include "lib/report/report.h"
+#include "lib/tools/topology/view/device_matrix.h"
 
 namespace gxp {
 namespace {

@@ -1,7 +1,7 @@
 #include "cmd/topo/nccl.h"
 
 #include "lib/base/error.h"
-#include "lib/topo/read/sources.h"
+#include "lib/tools/topology/read/sources.h"
 
 namespace gxp {
 namespace {

@@ -6,7 +6,7 @@
 #include "cmd/options.h"
 #include "cmd/topo/nccl.h"
 #include "cmd/topo/topo.h"
-#include "lib/inspect/view/path_report.h"
+#include "lib/tools/topology/view/path_report.h"
 
 namespace gxp {
 namespace {

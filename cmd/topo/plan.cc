@@ -9,15 +9,17 @@
 #include "cmd/result_file.h"
 #include "cmd/topo/topo.h"
 #include "lib/base/error.h"
-#include "lib/inspect/view/plan_report.h"
-#include "lib/topo/read/sources.h"
-#include "lib/topo/rings/plan_graphs.h"
+#include "lib/tools/topology/read/sources.h"
+#include "lib/tools/topology/rings/plan_graphs.h"
+#include "lib/tools/topology/rings/seat_plan.h"
+#include "lib/tools/topology/view/plan_report.h"
 
 namespace gxp {
 namespace {
 
-enum class PlanFormat { kText, kJson, kNcclXml, kHostfile };
-constexpr std::array<std::string_view, 4> kPlanFormats = {"text", "json", "nccl-xml", "hostfile"};
+enum class PlanFormat { kText, kJson, kNcclXml, kHostfile, kRankPlan };
+constexpr std::array<std::string_view, 5> kPlanFormats = {"text", "json", "nccl-xml", "hostfile",
+                                                          "rank-plan"};
 
 struct PlanOptions {
   std::string from = "live";
@@ -57,6 +59,9 @@ int run(const PlanOptions& options) {
     case PlanFormat::kHostfile:
       write_stdout(hostfile_of(topology, plan));
       break;
+    case PlanFormat::kRankPlan:
+      write_stdout(write_plan_file(plan_of_seats(topology, plan)));
+      break;
   }
   return kExitOk;
 }
@@ -66,8 +71,10 @@ int run(const PlanOptions& options) {
 std::function<int()> define_topo_plan(CLI::App& app) {
   auto options = std::make_shared<PlanOptions>();  // kept alive by the returned action
   add_from_option(app, options->from);
-  add_choice_option(app, "--format", options->format, kPlanFormats,
-                    "Format of the result on stdout; nccl-xml is a file for NCCL_GRAPH_FILE");
+  add_choice_option(
+      app, "--format", options->format, kPlanFormats,
+      "Format of the result on stdout; nccl-xml is a file for NCCL_GRAPH_FILE, rank-plan one "
+      "for comm.topology");
   add_hosts_option(app, options->hosts);
   add_number_option(app, "--channels", options->channels, 1, 1024, "Most channels of the plan");
   return [options] { return run(*options); };

@@ -15,11 +15,11 @@
 #include "cmd/options.h"
 #include "lib/base/environment.h"
 #include "lib/base/error.h"
-#include "lib/collective/engine/engines.h"
-#include "lib/colltest/link_probe.h"
+#include "lib/collective/engine/table/engines.h"
 #include "lib/config/load.h"
 #include "lib/config/print.h"
-#include "lib/transport/table.h"
+#include "lib/tools/colltest/link_probe.h"
+#include "lib/transport/table/table.h"
 
 namespace gxp {
 namespace {

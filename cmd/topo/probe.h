@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "lib/inspect/view/measured_links.h"
 #include "lib/job/join.h"
+#include "lib/tools/topology/view/measured_links.h"
 
 namespace CLI {
 class App;

@@ -6,9 +6,9 @@
 #include "cmd/options.h"
 #include "cmd/topo/topo.h"
 #include "lib/base/environment.h"
-#include "lib/inspect/view/rank_view.h"
-#include "lib/inspect/view/visible_gpus.h"
-#include "lib/topo/read/sources.h"
+#include "lib/tools/topology/read/sources.h"
+#include "lib/tools/topology/view/rank_view.h"
+#include "lib/tools/topology/view/visible_gpus.h"
 
 namespace gxp {
 

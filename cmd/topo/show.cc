@@ -9,11 +9,11 @@
 #include "cmd/topo/probe.h"
 #include "cmd/topo/topo.h"
 #include "lib/base/error.h"
-#include "lib/inspect/view/topology_picture.h"
-#include "lib/inspect/view/topology_report.h"
-#include "lib/inspect/view/tree_text.h"
-#include "lib/topo/read/nccl_xml.h"
-#include "lib/topo/read/sources.h"
+#include "lib/tools/topology/read/nccl_xml.h"
+#include "lib/tools/topology/read/sources.h"
+#include "lib/tools/topology/view/topology_picture.h"
+#include "lib/tools/topology/view/topology_report.h"
+#include "lib/tools/topology/view/tree_text.h"
 
 namespace gxp {
 namespace {

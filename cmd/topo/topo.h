@@ -8,7 +8,7 @@
 
 #include "cmd/command.h"
 #include "lib/report/report.h"
-#include "lib/topo/read/topology.h"
+#include "lib/tools/topology/read/topology.h"
 
 namespace CLI {
 class Option;

@@ -2,7 +2,7 @@
 // instruction set: kernels_avx512.cc, kernels_avx2.cc and kernels_baseline.cc compile this.
 #pragma once
 
-#include "kernels/cpu/attention/attention.h"
+#include "kernels/cpu/attention.h"
 #include "kernels/cpu/classifier.h"
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/elementwise.h"

@@ -11,7 +11,7 @@ set(gxp_cuda_sources
   gemm/cublas_products.cc
   attention/cuda_attention.cc
   gemm/cuda_gemm.cc
-  cuda_ops.cc
+  table/cuda_ops.cc
   cuda_queue.cc
   cudnn/cudnn_attention.cc
   cudnn/cudnn_attention_graph.cc

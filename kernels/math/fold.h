@@ -11,11 +11,6 @@
 
 namespace gxp {
 
-template <>
-struct BitsOf<double> {
-  using Type = int64_t;
-};
-
 template <class V>
 struct ElementsOf {
   using Type = std::remove_cvref_t<decltype(V{}[0])>;

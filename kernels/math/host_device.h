@@ -29,6 +29,10 @@ template <>
 struct BitsOf<float> {
   using Type = int32_t;
 };
+template <>
+struct BitsOf<double> {
+  using Type = int64_t;
+};
 
 // The same bits as another type of the same size.
 template <class To, class From>

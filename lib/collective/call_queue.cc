@@ -7,21 +7,21 @@
 
 namespace gxp {
 
-void Pending::State::finish(std::exception_ptr error) {
+void StartedCall::finish(std::exception_ptr error) {
   const std::lock_guard lock(mutex_);
   done_ = true;
   error_ = std::move(error);
   changed_.notify_all();
 }
 
-void Pending::State::wait() {
+void StartedCall::wait() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return done_; });  // ends: the call has a deadline
   if (error_) std::rethrow_exception(error_);
 }
 
 void Pending::wait() {
-  if (const auto state = std::exchange(state_, nullptr)) state->wait();
+  if (const auto call = std::exchange(call_, nullptr)) call->wait();
 }
 
 CallQueue::~CallQueue() {
@@ -30,16 +30,16 @@ CallQueue::~CallQueue() {
 }
 
 Pending CallQueue::push(std::function<void()> work) {
-  auto state = std::make_shared<Pending::State>();
+  auto call = std::make_shared<StartedCall>();
   {
     const std::lock_guard lock(mutex_);
-    items_.push_back({std::move(work), state});
+    items_.push_back({std::move(work), call});
   }
   changed_.notify_all();
   if (!thread_.joinable()) {
     thread_ = start_thread("gxp-collective", [this](const std::stop_token& stop) { serve(stop); });
   }
-  return Pending(std::move(state));
+  return Pending(std::move(call));
 }
 
 void CallQueue::drain() {
@@ -68,7 +68,7 @@ void CallQueue::serve(const std::stop_token& stop) {
     lock.lock();
     running_ = false;
     changed_.notify_all();
-    item.state->finish(std::move(error));
+    item.call->finish(std::move(error));
   }
 }
 

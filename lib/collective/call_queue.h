@@ -13,7 +13,7 @@
 namespace gxp {
 
 // Owners: the handle and, until the call is done, the queue's item.
-class Pending::State {
+class StartedCall {
  public:
   void finish(std::exception_ptr error);
   void wait();  // rethrows `error`
@@ -41,7 +41,7 @@ class CallQueue {
  private:
   struct Item {
     std::function<void()> work;
-    std::shared_ptr<Pending::State> state;
+    std::shared_ptr<StartedCall> call;
   };
   void serve(const std::stop_token& stop);
 

@@ -47,7 +47,7 @@
 #include "lib/device/memory.h"
 #include "lib/device/stream.h"
 #include "lib/net/store/store.h"
-#include "lib/topo/rings/rank_plan.h"
+#include "lib/topo/plan/rank_plan.h"
 #include "lib/transport/transport.h"
 
 namespace gxp {
@@ -66,18 +66,19 @@ struct CommunicatorOptions {
   FailureReporting reporting{};
 };
 
+class StartedCall;  // call_queue.h
+
 // An operation that was started. wait() returns when it is done or throws what it threw; once,
 // after that and on an empty handle it returns at once. The memory must live, untouched, until
 // then. A handle may be waited for in any order and dropped.
 class Pending {
  public:
-  class State;
   Pending() = default;
-  explicit Pending(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  explicit Pending(std::shared_ptr<StartedCall> call) : call_(std::move(call)) {}
   void wait();
 
  private:
-  std::shared_ptr<State> state_;  // owners: this handle and the communicator's queue
+  std::shared_ptr<StartedCall> call_;  // owners: this handle and the communicator's queue
 };
 
 // A device whose memory a communicator's calls accept until the end of this, which comes before the

@@ -77,10 +77,10 @@ struct CommConfig {
           "TOML file with the measured constants of the cost model, on rank 0's host; \"\": the "
           "one that allreduce-test --calibrate writes, if it has; builtin: those built in.");
     field("topology", &S::topology,
-          "Whose plan (gxp topo plan) says along which rings ranks send and in which groups the "
-          "hierarchical algorithms see them: a file, a name or live, as gxp topo --from takes "
-          "them, looked at on rank 0's host. The k-th rank of a host has the GPU of local rank k; "
-          "\"\": rings by rank, groups by host.");
+          "File of a plan, on rank 0's host, that sets the rings along which ranks send and the "
+          "groups in which the hierarchical algorithms see them; gxp topo plan --format rank-plan "
+          "writes it. The k-th rank of a host has the GPU of local rank k; \"\": rings by rank, "
+          "groups by host.");
     field("codec", &S::codec,
           "How sums and averages of floats travel between hosts in allreduce-test: as they are, "
           "or with fewer bits, at the price of precision. Within a host nothing is encoded; train "

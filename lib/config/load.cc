@@ -13,7 +13,7 @@
 #include "lib/base/error.h"
 #include "lib/base/text/ascii.h"
 #include "lib/base/text/near_match.h"
-#include "lib/base/text/text_file.h"
+#include "lib/base/text_file.h"
 #include "lib/config/rules.h"
 #include "lib/config/settings.h"
 #include "lib/config/toml_reader.h"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lib/base/text/toml_library.h"
 #include "lib/base/text/toml_text.h"
+#include "lib/base/toml_library.h"
 
 namespace gxp {
 namespace {

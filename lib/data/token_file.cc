@@ -13,7 +13,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
-#include "lib/base/text/text_file.h"
+#include "lib/base/text_file.h"
 #include "lib/data/numpy_header.h"
 
 namespace gxp {

@@ -1,4 +1,4 @@
-// A place that has memory and runs work: the CPU, a CUDA device, or a simulated one.
+// A place that has memory and runs work: the CPU, a CUDA device, or, in tests, a simulated one.
 #pragma once
 
 #include <memory>

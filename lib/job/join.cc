@@ -12,16 +12,17 @@
 #include "lib/base/log_queue.h"
 #include "lib/base/running_time.h"
 #include "lib/base/to_error.h"
-#include "lib/collective/engine/engines.h"
 #include "lib/collective/engine/job_plan.h"
+#include "lib/collective/engine/table/engines.h"
 #include "lib/collective/flight/diagnosis.h"
 #include "lib/collective/gather_texts.h"
 #include "lib/job/verbs_place.h"
 #include "lib/net/launch/launcher.h"
 #include "lib/net/socket/socket.h"
 #include "lib/net/store/rendezvous.h"
-#include "lib/transport/inproc.h"
-#include "lib/transport/table.h"
+#include "lib/transport/peers/inproc.h"
+#include "lib/transport/table/table.h"
+#include "lib/transport/verbs/verbs_context.h"
 
 namespace gxp {
 namespace {
@@ -237,17 +238,18 @@ void run_rank_on_transports(const std::vector<std::string>& transports,
   Rendezvous job = join_job(identity, environment, joined, silence_limit(settings.comm));
   if (identity.rank == 0)
     log_info("{} ranks, identity from: {}", identity.world_size, to_string(identity.launcher));
-  const TransportContext context{.rank = identity.rank,
-                                 .world_size = identity.world_size,
-                                 .store = job.store.get(),
-                                 .secret = &job.secret,
-                                 .deadline = joined,
-                                 .master_addr = job.master_addr,
-                                 .tcp = tcp_options(settings.comm),
-                                 .verbs_options = verbs_options(settings.comm),
-                                 .gpu = settings.gpu,
-                                 .place_verbs = [&] { return place_on_this_host(settings.gpu); },
-                                 .kernel_copies = settings.comm.kernel_copies};
+  TransportContext context{.rank = identity.rank,
+                           .world_size = identity.world_size,
+                           .store = job.store.get(),
+                           .secret = &job.secret,
+                           .deadline = joined,
+                           .master_addr = job.master_addr,
+                           .tcp = tcp_options(settings.comm),
+                           .gpu = settings.gpu,
+                           .kernel_copies = settings.comm.kernel_copies};
+  VerbsContext& verbs = change_verbs(context);
+  verbs.options = verbs_options(settings.comm);
+  verbs.place = [&] { return place_on_this_host(settings.gpu); };
   connect_diagnosis(*job.store, job.server.get(), recorder, settings.comm.flight_recorder);
   // All are there until the store knows why the job ends, and peers have what they were sent.
   std::list<Communicator> communicators;

@@ -3,7 +3,7 @@
 #include "lib/base/error.h"
 #include "lib/topo/model/text_parts.h"
 #include "lib/topo/nccl/rank_ports.h"
-#include "lib/topo/read/source_host.h"
+#include "lib/topo/read/live_host.h"
 #include "lib/topo/read/sysfs_host.h"
 
 namespace gxp {

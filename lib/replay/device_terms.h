@@ -19,7 +19,7 @@ struct DeviceTerms {
   uint64_t reserve_bytes = 0;     // taken besides, of which the device's tracker knows nothing
 };
 
-// The width of the matrices whose product is timed at the start of a run (lib/train/backend.h).
+// The width of the matrices whose product is timed at the start of a run (lib/train/step/backend.h).
 size_t measured_width(bool on_gpu);
 
 // The terms of a run; on a GPU with train.device = "cuda", or if `on_gpu` says so.

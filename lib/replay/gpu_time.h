@@ -1,5 +1,5 @@
 // How long the kernels of a step take on a GPU: a roofline of each, with the rates of
-// estimate/hardware.h. Pure. gxp train --time-by-class measures the same classes.
+// replay/hardware.h. Pure. gxp train --time-by-class measures the same classes.
 //
 //   product     FLOPs at the share of the 16-bit rate that a large product reaches, and as much
 //               more as its three widths are narrow; its bytes, if they take longer
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
-#include "lib/estimate/hardware.h"
+#include "lib/replay/hardware.h"
 #include "lib/replay/kernel_work.h"
 #include "lib/replay/step_time.h"
 

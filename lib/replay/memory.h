@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "lib/estimate/model_states.h"
 #include "lib/program/replay.h"
 #include "lib/program/run_plan.h"
 #include "lib/replay/device_terms.h"
+#include "lib/replay/term.h"
 #include "lib/replay/traffic.h"
 
 namespace gxp {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "lib/config/run_config.h"
-#include "lib/estimate/plan_search.h"
-#include "lib/estimate/quantities.h"
+#include "lib/replay/plan_search.h"
+#include "lib/replay/quantity.h"
 
 namespace gxp {
 

@@ -11,7 +11,7 @@
 #include "lib/collective/tune/profile.h"
 #include "lib/collective/tune/selection.h"
 #include "lib/program/step_program.h"
-#include "lib/topo/rings/rank_plan.h"
+#include "lib/topo/plan/rank_plan.h"
 
 namespace gxp {
 

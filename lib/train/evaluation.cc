@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "lib/data/batch_loader.h"
-#include "lib/train/program_runner.h"
-#include "lib/train/unit_binding.h"
+#include "lib/train/step/program_runner.h"
+#include "lib/train/step/unit_binding.h"
 
 namespace gxp {
 namespace {

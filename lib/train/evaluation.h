@@ -6,7 +6,7 @@
 
 #include "lib/config/run_config.h"
 #include "lib/data/dataset.h"
-#include "lib/train/backend.h"
+#include "lib/train/step/backend.h"
 #include "lib/zero/parameters.h"
 
 namespace gxp {

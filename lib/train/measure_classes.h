@@ -7,7 +7,7 @@
 
 #include "lib/collective/communicator.h"
 #include "lib/config/run_config.h"
-#include "lib/train/backend.h"
+#include "lib/train/step/backend.h"
 #include "lib/train/timed_ops.h"
 
 namespace gxp {

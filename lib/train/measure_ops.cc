@@ -14,7 +14,7 @@
 #include "lib/base/error.h"
 #include "lib/base/thread.h"
 #include "lib/train/trainer.h"
-#include "lib/transport/inproc.h"
+#include "lib/transport/peers/inproc.h"
 
 namespace gxp {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "lib/base/fd.h"
 #include "lib/device/tracker.h"
-#include "lib/train/step_result.h"
+#include "lib/train/step/step_result.h"
 
 namespace gxp {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "lib/train/backend.h"
 #include "lib/train/metrics.h"
+#include "lib/train/step/backend.h"
 
 namespace gxp {
 

@@ -16,7 +16,7 @@
 #include "lib/arch/optimizers.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/ckpt/model_check.h"
+#include "lib/ckpt/huggingface/model_check.h"
 #include "lib/optim/lr_schedule.h"
 #include "lib/train/weights_file.h"
 

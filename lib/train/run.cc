@@ -12,7 +12,6 @@
 #include "lib/base/median.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/native/writer.h"
-#include "lib/train/backend.h"
 #include "lib/train/background_save.h"
 #include "lib/train/data_checks.h"
 #include "lib/train/graph_choice.h"
@@ -21,6 +20,7 @@
 #include "lib/train/progress.h"
 #include "lib/train/rank_zero.h"
 #include "lib/train/run_directories.h"
+#include "lib/train/step/backend.h"
 #include "lib/train/trainer.h"
 #include "lib/train/training_state.h"
 

@@ -9,7 +9,7 @@
 #include "lib/ckpt/named_tensors.h"
 #include "lib/collective/communicator.h"
 #include "lib/config/run_config.h"
-#include "lib/train/backend.h"
+#include "lib/train/step/backend.h"
 
 namespace gxp {
 

@@ -9,7 +9,7 @@
 #include "kernels/forwarded_ops.h"
 #include "lib/program/step_program.h"
 #include "lib/replay/kernel_work.h"
-#include "lib/train/program_runner.h"
+#include "lib/train/step/program_runner.h"
 
 namespace gxp {
 

@@ -19,11 +19,11 @@
 
 #include "lib/config/run_config.h"
 #include "lib/data/dataset.h"
-#include "lib/train/clipping.h"
 #include "lib/train/evaluation.h"
-#include "lib/train/forward_backward.h"
-#include "lib/train/program_runner.h"
-#include "lib/train/weight_update.h"
+#include "lib/train/step/clipping.h"
+#include "lib/train/step/forward_backward.h"
+#include "lib/train/step/program_runner.h"
+#include "lib/train/step/weight_update.h"
 #include "lib/zero/held_state.h"
 #include "lib/zero/lanes.h"
 

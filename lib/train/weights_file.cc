@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "lib/base/log.h"
-#include "lib/ckpt/config_json.h"
 #include "lib/ckpt/format.h"
-#include "lib/ckpt/model_check.h"
+#include "lib/ckpt/huggingface/config_json.h"
+#include "lib/ckpt/huggingface/model_check.h"
 
 namespace gxp {
 namespace {

@@ -12,7 +12,7 @@
 namespace gxp {
 
 // Fills the weights from a checkpoint of any format with Hugging Face names, if it is of this model
-// as gxp computes it (model_mismatch() in lib/ckpt/model_check.h). Numbers in another element type
+// as gxp computes it (model_mismatch() in lib/ckpt/huggingface/model_check.h). Numbers in another element type
 // are converted. With `reports` a line of the log says what the file does not tell, and with what
 // dropout its makers trained it. Errors: kIo; kCorrupt, also of
 // weights that are NaN or infinite; kConfig: it is of another model.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,7 +15,6 @@
 #include "lib/net/socket/secret.h"
 #include "lib/net/socket/socket.h"
 #include "lib/net/store/store.h"
-#include "lib/transport/verbs/verbs_ports.h"
 
 namespace gxp {
 
@@ -51,6 +51,8 @@ struct ShmOffer {
   std::string obstacle{};  // what follows "ranks 0 and 1": "cannot share memory: ..."
 };
 
+struct VerbsContext;  // lib/transport/verbs/verbs_context.h
+
 // Everything pointed to outlives the transport.
 struct TransportContext {
   int rank = 0;
@@ -63,17 +65,13 @@ struct TransportContext {
   std::string master_addr = "127.0.0.1";
   std::string host = host_identity();
   TcpOptions tcp{};
-  VerbsOptions verbs_options{};
   // Whose memory messages may lie in, where RDMA reaches it; null: host memory alone.
   Device* gpu = nullptr;
-  // Asked once, where there are ports to choose from; null: the wiring is not known.
-  std::function<VerbsPlace()> place_verbs{};
   bool kernel_copies = true;    // cross_memory_attach.h
   Hosts hosts{};                // of all ranks; make_transport() gathers them
   int host_cpus = 0;            // that the ranks of this host have together; 0: as many as this one
   std::vector<ShmOffer> shm{};  // of all ranks, equal within a host; survey_shm() gathers them
-  std::vector<VerbsOffer> verbs{};  // of all ranks; survey_verbs() gathers them
-  bool verbs_planned = false;       // the ranks of a job that is only planned have RDMA
+  std::shared_ptr<const VerbsContext> verbs{};  // null: as by default
 };
 
 // Tells whether two ranks are joined in some way; the same on every rank.

@@ -10,8 +10,8 @@
 #include "lib/program/run_plan.h"
 #include "lib/zero/device_calls.h"
 #include "lib/zero/lanes.h"
+#include "lib/zero/memory/program_memory.h"
 #include "lib/zero/offload/offloaded_memory.h"
-#include "lib/zero/program_memory.h"
 
 namespace gxp {
 

@@ -18,12 +18,14 @@ namespace fs = std::filesystem;
 
 using Definitions = std::map<std::string, std::set<std::string>>;  // headers by name
 
-// Types that a header defines outside of classes, as clang-format lays them out.
+// Types that a header defines outside of classes, as clang-format lays them out. A member class that
+// is defined apart from its class, or a specialisation apart from its template, counts by the name
+// that it belongs to: who reads one header must see all of the name.
 void add_definitions(const fs::path& header, Definitions& definitions) {
   static const std::regex kSpace(R"(^(inline )?namespace ([\w:]+) \{)");
   static const std::regex kEnd(R"(^\}  // namespace ([\w:]+)$)");
   static const std::regex kType(
-      R"(^(?:class|struct|union|enum|enum class) (?:alignas\([^)]*\) )?(?:\[\[\w+\]\] )?(\w+)(?: final)?(?: :.*)?(?: \{.*|)$)");
+      R"(^(?:class|struct|union|enum|enum class) (?:alignas\([^)]*\) )?(?:\[\[\w+\]\] )?(\w+)(?:::\w+|<.*>)?(?: final)?(?: :.*)?(?: \{.*|)$)");
   static const std::regex kAlias(R"(^using (\w+) =.*)");
   std::vector<std::string> spaces;
   std::ifstream file(header);
@@ -70,8 +72,9 @@ TEST_CASE("a name that is defined twice is found, whatever defines it", "[base][
     fs::create_directories((fs::path(tree.path()) / path).parent_path());
     std::ofstream(fs::path(tree.path()) / path) << text;
   };
-  const std::string first = GENERATE("class Twice {", "struct Twice final : Base {",
-                                     "enum class Twice : int { kOne };", "using Twice = int;");
+  const std::string first =
+      GENERATE("class Twice {", "struct Twice final : Base {", "enum class Twice : int { kOne };",
+               "using Twice = int;", "class Twice::Member {", "struct Twice<double> {");
   write("lib/a/a.h", "namespace gxp {\n" + first + "\nclass Once;\n}  // namespace gxp\n");
   write("lib/b/b.h", "namespace gxp {\nstruct Twice {\nclass Once {};\n};\n}  // namespace gxp\n");
   write("lib/c/c.h", "namespace gxp::c {\nstruct Twice {\n};\n}  // namespace gxp::c\n");

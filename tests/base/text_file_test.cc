@@ -1,4 +1,4 @@
-#include "lib/base/text/text_file.h"
+#include "lib/base/text_file.h"
 
 #include <sys/stat.h>
 

@@ -2,12 +2,12 @@
 // conversion, or the conversion is refused and says what stands against it.
 #include <nlohmann/json.hpp>
 
-#include "lib/ckpt/config_json.h"
 #include "lib/ckpt/format.h"
-#include "lib/ckpt/rename.h"
-#include "lib/ckpt/safetensors.h"
+#include "lib/ckpt/huggingface/config_json.h"
+#include "lib/ckpt/safetensors/safetensors.h"
 #include "lib/ckpt/torch/pt_file.h"
 #include "lib/ckpt/torch/torch_archive.h"
+#include "lib/tools/checkpoints/rename.h"
 #include "tests/catch.h"
 #include "tests/ckpt/changed_model.h"
 #include "tests/ckpt/torch_samples.h"

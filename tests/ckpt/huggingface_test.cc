@@ -1,9 +1,9 @@
 // Hugging Face directories of models that gxp trains and of others: what must survive a conversion.
-#include "lib/ckpt/huggingface.h"
+#include "lib/ckpt/huggingface/huggingface.h"
 
 #include <nlohmann/json.hpp>
 
-#include "lib/ckpt/config_json.h"
+#include "lib/ckpt/huggingface/config_json.h"
 #include "tests/catch.h"
 #include "tests/ckpt/changed_model.h"
 #include "tests/ckpt/samples.h"

@@ -1,4 +1,4 @@
-#include "lib/ckpt/llmc.h"
+#include "lib/ckpt/llmc/llmc.h"
 
 #include <nlohmann/json.hpp>
 

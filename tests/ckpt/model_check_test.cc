@@ -1,10 +1,10 @@
 // Which files hold a model that gxp computes, and which hold the model of a run.
-#include "lib/ckpt/model_check.h"
+#include "lib/ckpt/huggingface/model_check.h"
 
 #include <nlohmann/json.hpp>
 
-#include "lib/ckpt/config_json.h"
 #include "lib/ckpt/format.h"
+#include "lib/ckpt/huggingface/config_json.h"
 #include "tests/catch.h"
 #include "tests/ckpt/samples.h"
 

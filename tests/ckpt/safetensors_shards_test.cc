@@ -1,5 +1,5 @@
 // Directories of ranks' shards, and tensors in blocks.
-#include "lib/ckpt/safetensors_shards.h"
+#include "lib/ckpt/safetensors/safetensors_shards.h"
 
 #include <numeric>
 

@@ -1,4 +1,4 @@
-#include "lib/ckpt/safetensors.h"
+#include "lib/ckpt/safetensors/safetensors.h"
 
 #include <sys/stat.h>
 

@@ -1,9 +1,9 @@
 // gxp memcalc MODEL where MODEL is a file: a Hugging Face config.json or safetensors.
 #include <filesystem>
 
-#include "lib/base/text/text_file.h"
+#include "lib/base/text_file.h"
 #include "lib/ckpt/json.h"
-#include "lib/ckpt/model_file.h"
+#include "lib/tools/planner/model_file.h"
 #include "tests/catch.h"
 #include "tests/ckpt/samples.h"
 #include "tests/cmd/golden_run.h"

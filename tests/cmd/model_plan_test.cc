@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cmd/memcalc/options.h"
-#include "lib/estimate/predict_memory.h"
-#include "lib/estimate/search.h"
+#include "lib/tools/planner/predict_memory.h"
+#include "lib/tools/planner/search.h"
 #include "tests/catch.h"
 #include "tests/cmd/run_gxp.h"
 #include "tests/cmd/run_memcalc.h"

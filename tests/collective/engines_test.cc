@@ -1,5 +1,5 @@
 // The table of engines, and engine nccl over a library that stands for NCCL (fake_nccl.cc).
-#include "lib/collective/engine/engines.h"
+#include "lib/collective/engine/table/engines.h"
 
 #include <atomic>
 #include <optional>

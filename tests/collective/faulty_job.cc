@@ -17,7 +17,7 @@
 #include "lib/base/log.h"
 #include "lib/collective/communicator.h"
 #include "lib/collective/flight/diagnosis.h"
-#include "lib/transport/table.h"
+#include "lib/transport/table/table.h"
 #include "tests/transport/faulty.h"
 #include "tests/transport/worlds.h"
 

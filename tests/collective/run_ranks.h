@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lib/collective/communicator.h"
-#include "lib/transport/inproc.h"
+#include "lib/transport/peers/inproc.h"
 
 namespace gxp {
 

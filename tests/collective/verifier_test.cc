@@ -1,4 +1,4 @@
-#include "lib/collective/verify/verifier.h"
+#include "tests/collective/verifier.h"
 
 #include <fmt/ranges.h>
 

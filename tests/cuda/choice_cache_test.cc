@@ -6,7 +6,7 @@
 #include <fstream>
 #include <thread>
 
-#include "kernels/cuda/cuda_ops.h"
+#include "kernels/cuda/table/cuda_ops.h"
 #include "lib/device/cuda_device.h"
 #include "tests/catch.h"
 #include "tests/cuda/on_device.h"

@@ -1,7 +1,7 @@
 // What kernels/ops.h leaves open of attention's tensors: where in a GPU's memory they begin.
 #include <chrono>
 
-#include "kernels/cuda/cuda_ops.h"
+#include "kernels/cuda/table/cuda_ops.h"
 #include "lib/device/cuda_device.h"
 #include "tests/kernels/halves.h"
 

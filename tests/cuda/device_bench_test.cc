@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "lib/collective/engine/device_memory/device_executor.h"
-#include "lib/colltest/runner.h"
+#include "lib/tools/colltest/runner.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks_of.h"
 #include "tests/combinations.h"

@@ -1,7 +1,7 @@
 // gxp allreduce-test --device cuda as its users run it, on emulated GPUs: processes, tables, JSON.
 #include <nlohmann/json.hpp>
 
-#include "lib/colltest/runner.h"
+#include "lib/tools/colltest/runner.h"
 #include "tests/catch.h"
 #include "tests/cmd/run_gxp.h"
 #include "tests/collective/run_ranks_of.h"

@@ -1,5 +1,5 @@
 // Operations that a GPU's stream repeats as graphs.
-#include "kernels/cuda/cuda_ops.h"
+#include "kernels/cuda/table/cuda_ops.h"
 #include "lib/device/cuda_device.h"
 #include "tests/catch.h"
 

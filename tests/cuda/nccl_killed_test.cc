@@ -1,6 +1,6 @@
 // A run over engine nccl in several processes, one of which is killed inside a call. The library
 // that stands for NCCL never completes what the others wait for.
-#include "lib/train/cuda_backend.h"
+#include "lib/train/step/cuda_backend.h"
 #include "tests/catch.h"
 #include "tests/cuda/nccl_ranks.h"
 #include "tests/cuda/rank_processes.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/cuda_ops.h"
+#include "kernels/cuda/table/cuda_ops.h"
 #include "kernels/forwarded_ops.h"
 #include "lib/device/cuda_device.h"
 #include "tests/cuda/tensors_of.h"

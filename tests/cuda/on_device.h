@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "kernels/cuda/cuda_ops.h"
+#include "kernels/cuda/table/cuda_ops.h"
 #include "kernels/ops.h"
 #include "lib/device/device.h"
 

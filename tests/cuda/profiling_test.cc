@@ -3,8 +3,8 @@
 #include <stdexcept>
 
 #include "lib/device/cuda_device.h"
-#include "lib/train/cuda_backend.h"
 #include "lib/train/profiled_steps.h"
+#include "lib/train/step/cuda_backend.h"
 #include "tests/catch.h"
 #include "tests/cuda/emulation/cuda_profiler_api.h"
 #include "tests/cuda/emulation/nvtx3/nvToolsExt.h"

@@ -4,7 +4,7 @@
 
 #include "kernels/cuda/cudnn/cudnn_plans.h"
 #include "lib/arch/optimizers.h"
-#include "lib/train/cuda_backend.h"
+#include "lib/train/step/cuda_backend.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks_of.h"
 #include "tests/combinations.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "lib/colltest/pattern.h"
+#include "lib/tools/colltest/pattern.h"
 #include "tests/collective/run_ranks_of.h"
 #include "tests/combinations.h"
 #include "tests/cuda/device_ranks.h"

@@ -6,7 +6,7 @@
 
 #include "lib/program/run_plan.h"
 #include "lib/replay/memory.h"
-#include "lib/train/cuda_backend.h"
+#include "lib/train/step/cuda_backend.h"
 #include "tests/catch.h"
 #include "tests/combinations.h"
 #include "tests/replay/runs.h"

@@ -1,4 +1,4 @@
-#include "lib/device/sim_device.h"
+#include "tests/support/sim_device.h"
 
 #include <array>
 #include <deque>
@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "lib/device/race_detector.h"
 #include "tests/catch.h"
+#include "tests/support/race_detector.h"
 
 namespace gxp {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/tools/topology/read/nccl_xml.h"
+#include "lib/tools/topology/read/sources.h"
 #include "lib/topo/nccl/nccl_paths.h"
-#include "lib/topo/read/nccl_xml.h"
-#include "lib/topo/read/sources.h"
 #include "tests/fuzz/checkpoint_inputs.h"
 #include "tests/fuzz/pickle_mutator.h"
 

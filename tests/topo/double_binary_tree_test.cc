@@ -1,4 +1,4 @@
-#include "lib/topo/rings/double_binary_tree.h"
+#include "lib/topo/plan/double_binary_tree.h"
 
 #include <algorithm>
 #include <bit>

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "lib/base/text/text_file.h"
-#include "lib/topo/read/nccl_xml.h"
-#include "lib/topo/read/xml_text.h"
+#include "lib/base/text_file.h"
+#include "lib/tools/topology/read/nccl_xml.h"
+#include "lib/tools/topology/read/xml_text.h"
 #include "tests/catch.h"
 
 namespace gxp {

@@ -4,7 +4,7 @@
 
 #include "lib/base/error.h"
 #include "lib/topo/nccl/nccl_routes.h"
-#include "lib/topo/read/source_host.h"
+#include "lib/topo/read/live_host.h"
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"
 #include "tests/topo/planted_host.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lib/config/run_config.h"
-#include "lib/train/backend.h"
+#include "lib/train/step/backend.h"
 #include "lib/train/trainer.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks.h"

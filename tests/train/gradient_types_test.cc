@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lib/estimate/model_states.h"
 #include "lib/program/replay.h"
 #include "lib/program/run_plan.h"
+#include "lib/tools/planner/model_states.h"
 #include "tests/catch.h"
 #include "tests/kernels/halves.h"
 #include "tests/train/golden.h"

@@ -1,4 +1,4 @@
-#include "lib/train/leave.h"
+#include "lib/train/step/leave.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,10 +8,10 @@
 #include <thread>
 
 #include "lib/base/fd.h"
-#include "lib/device/sim_device.h"
-#include "lib/train/program_runner.h"
+#include "lib/train/step/program_runner.h"
 #include "tests/catch.h"
 #include "tests/program/sample_programs.h"
+#include "tests/support/sim_device.h"
 
 namespace gxp {
 namespace {

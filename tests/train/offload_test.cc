@@ -1,9 +1,9 @@
 // Offloaded state: the same bits, whatever lies where.
 #include <sys/statvfs.h>
 
-#include "lib/device/sim_device.h"
 #include "lib/program/run_plan.h"
 #include "tests/catch.h"
+#include "tests/support/sim_device.h"
 #include "tests/train/golden.h"
 
 namespace gxp {

@@ -1,8 +1,8 @@
 // Every optimizer with every strategy: bits, memory, checkpoints.
 #include "lib/arch/optimizers.h"
 #include "lib/ckpt/format.h"
-#include "lib/estimate/model_states.h"
 #include "lib/optim/lr_schedule.h"
+#include "lib/tools/planner/model_states.h"
 #include "lib/train/training_state.h"
 #include "tests/catch.h"
 #include "tests/train/golden.h"

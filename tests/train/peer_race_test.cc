@@ -6,12 +6,12 @@
 #include <deque>
 
 #include "lib/base/range.h"
-#include "lib/device/sim_device.h"
 #include "lib/program/build.h"
-#include "lib/train/program_runner.h"
+#include "lib/train/step/program_runner.h"
 #include "lib/zero/lanes.h"
-#include "lib/zero/program_memory.h"
+#include "lib/zero/memory/program_memory.h"
 #include "tests/catch.h"
+#include "tests/support/sim_device.h"
 #include "tests/train/golden.h"
 
 namespace gxp {

@@ -1,8 +1,8 @@
 // The step program on the simulated device, which runs its lanes in random legal orders and looks
 // for accesses that nothing orders.
-#include "lib/device/sim_device.h"
 #include "tests/catch.h"
 #include "tests/combinations.h"
+#include "tests/support/sim_device.h"
 #include "tests/train/golden.h"
 
 namespace gxp {

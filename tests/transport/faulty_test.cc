@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/transport/inproc.h"
+#include "lib/transport/peers/inproc.h"
 #include "tests/catch.h"
 #include "tests/transport/worlds.h"
 

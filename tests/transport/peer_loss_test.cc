@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/transport/table.h"
+#include "lib/transport/table/table.h"
 #include "tests/catch.h"
 #include "tests/transport/worlds.h"
 

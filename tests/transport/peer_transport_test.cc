@@ -1,4 +1,4 @@
-#include "lib/transport/peer_transport.h"
+#include "lib/transport/peers/peer_transport.h"
 
 #include <signal.h>
 #include <sys/wait.h>

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "lib/net/socket/authenticate.h"
-#include "lib/transport/peer_transport.h"
+#include "lib/transport/peers/peer_transport.h"
 #include "lib/transport/stream/mesh.h"
 #include "lib/transport/tcp/sealed_stream.h"
 #include "lib/transport/tcp/tcp_links.h"

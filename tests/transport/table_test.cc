@@ -1,4 +1,5 @@
-#include "lib/transport/table.h"
+#include "lib/transport/table/table.h"
+#include "lib/transport/verbs/verbs_context.h"
 
 #include <string>
 #include <vector>
@@ -93,7 +94,8 @@ TEST_CASE("what verbs lack is told on every rank, and tcp serves", "[table]") {
     VerbsOffer with{.ports = {VerbsPort{}}};
     with.ports[0].gids[0].index = 1;
     TransportContext context{.deadline = soon(), .master_addr = "10.0.0.1", .hosts = {"a", "b"}};
-    context.verbs = {with, obstacle.empty() ? with : VerbsOffer{.obstacle = obstacle}};
+    change_verbs(context).offers = {with,
+                                    obstacle.empty() ? with : VerbsOffer{.obstacle = obstacle}};
     return choose_transports("auto", context);
   };
   CHECK(lacks("").name() == "verbs");

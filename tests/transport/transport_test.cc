@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "lib/transport/table.h"
+#include "lib/transport/table/table.h"
 #include "tests/catch.h"
 #include "tests/transport/worlds.h"
 

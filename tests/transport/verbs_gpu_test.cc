@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/transport/verbs/verbs.h"
+#include "lib/transport/verbs/verbs_context.h"
 #include "tests/catch.h"
 #include "tests/transport/fake_gpu.h"
 #include "tests/transport/mishaps.h"
@@ -34,7 +35,7 @@ std::vector<GpuWay> ways() {
 TransportContext context_on(const GpuWay& way, const World& world, Store& store, FakeGpu& gpu) {
   TransportContext context = world.context(store);
   context.gpu = &gpu;
-  context.place_verbs = [&way] {
+  change_verbs(context).place = [&way] {
     return VerbsPlace{.ports = {"fake0:1", "fake1:1"},
                       .why = "nearest",
                       .gpu_direct = way.facts,

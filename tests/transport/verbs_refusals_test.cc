@@ -7,8 +7,9 @@
 #include <thread>
 #include <vector>
 
-#include "lib/transport/peer_transport.h"
+#include "lib/transport/peers/peer_transport.h"
 #include "lib/transport/verbs/verbs.h"
+#include "lib/transport/verbs/verbs_context.h"
 #include "lib/transport/verbs/verbs_find.h"
 #include "tests/transport/mishaps.h"
 
@@ -62,7 +63,7 @@ std::vector<std::string> run_refused(const std::function<void()>& mishap, bool c
   run_all(2, [&](int rank) {
     const auto store = world.join_store(rank);
     TransportContext context = world.context(*store);
-    context.verbs_options.queue_pairs = 2;
+    change_verbs(context).options.queue_pairs = 2;
     context.hosts = store->gather("hosts", context.host, soon());
     survey_verbs(context);
     const auto strike = [&](bool now) {
@@ -148,11 +149,11 @@ TEST_CASE("a rank without ports keeps its host from RDMA, and ports of two kinds
     const auto store = world.join_store(rank);
     TransportContext context = world.context(*store);
     context.hosts = store->gather("hosts", context.host, soon());
-    if (rank == 1) context.verbs_options.devices = "mlx5_0";
+    if (rank == 1) change_verbs(context).options.devices = "mlx5_0";
     survey_verbs(context);
     reasons[size_t(rank)] = verbs_reaches(context, 0, 1).reason;
-    context.verbs.assign(2, find_verbs_ports({}));
-    for (VerbsPort& port : context.verbs[0].ports) port.ethernet = false;
+    change_verbs(context).offers.assign(2, find_verbs_ports({}));
+    for (VerbsPort& port : change_verbs(context).offers[0].ports) port.ethernet = false;
     reasons[2 + size_t(rank)] = verbs_reaches(context, 0, 1).reason;
     store->close();
   });
@@ -170,7 +171,7 @@ TEST_CASE("a port that stays down ends the wait and is named", "[verbs]") {
   const auto errors = run_all(2, [&](int rank) {
     const auto store = world.join_store(rank);
     TransportContext context = world.context(*store);
-    context.verbs_options.timeout_s = 0.4;
+    change_verbs(context).options.timeout_s = 0.4;
     const auto transport = make_transport("verbs", context);
     if (rank == 0) fake->set_port(0, false);
     std::vector<std::byte> data(8);
@@ -188,7 +189,7 @@ TEST_CASE("a port that comes back in time is forgiven", "[verbs]") {
   const auto errors = run_all(2, [&](int rank) {
     const auto store = world.join_store(rank);
     TransportContext context = world.context(*store);
-    context.verbs_options.timeout_s = 0.2;
+    change_verbs(context).options.timeout_s = 0.2;
     const auto transport = make_transport("verbs", context);
     std::vector<std::byte> data(8);
     const Ticket ticket = rank == 0 ? transport->recv(1, 1, memory_of(data)) : Ticket{};

@@ -11,6 +11,7 @@
 
 #include "lib/transport/verbs/verbs.h"
 #include "lib/transport/verbs/verbs_budget.h"
+#include "lib/transport/verbs/verbs_context.h"
 #include "lib/transport/verbs/verbs_find.h"
 #include "tests/transport/mishaps.h"
 
@@ -230,7 +231,7 @@ TEST_CASE("ranks use the ports of their places, and the choice says why", "[verb
     const auto store = world.join_store(rank);
     TransportContext context = world.context(*store);
     // Crosswise: without places each would have the port of its own number.
-    context.place_verbs = [rank] {
+    change_verbs(context).place = [rank] {
       GpuDirectFacts facts{.driver_is_open = true, .kernel_takes_dma_buf = true};
       return VerbsPlace{.ports = {fmt::format("fake{}:1", 1 - rank)},
                         .why = fmt::format("nearest to GPU{}: PIX", rank),

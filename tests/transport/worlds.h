@@ -13,8 +13,9 @@
 #include "lib/base/log.h"
 #include "lib/net/store/store.h"
 #include "lib/net/store/store_server.h"
-#include "lib/transport/inproc.h"
-#include "lib/transport/table.h"
+#include "lib/transport/peers/inproc.h"
+#include "lib/transport/table/table.h"
+#include "lib/transport/verbs/verbs_context.h"
 #include "lib/transport/verbs/verbs_find.h"
 #include "tests/catch.h"
 #include "tests/transport/fake_verbs/fake_verbs.h"
@@ -61,7 +62,7 @@ inline std::vector<WorldKind> special_worlds() {
        [](TransportContext& context) {
          context.tcp.protect = Protection::kNone;
          context.host = fmt::format("host {}", context.rank);
-         context.verbs_options.queue_pairs = 2;
+         change_verbs(context).options.queue_pairs = 2;
        }},
       {"shm+verbs", "auto",
        [](TransportContext& context) {

@@ -1,4 +1,4 @@
-#include "lib/zero/program_memory.h"
+#include "lib/zero/memory/program_memory.h"
 
 #include "lib/base/error.h"
 #include "tests/catch.h"

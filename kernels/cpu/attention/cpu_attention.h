@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/attention_ops.h"
-#include "kernels/cpu/attention/attention.h"
+#include "kernels/cpu/attention.h"
 #include "kernels/cpu/thread_buffers.h"
 
 namespace gxp {

@@ -1,4 +1,4 @@
-// Plain attention, forward: kernels/cpu/attention/attention.inc by blocks. Dao, arXiv:2307.08691.
+// Plain attention, forward: kernels/cpu/attention.inc by blocks. Dao, arXiv:2307.08691.
 #include "kernels/cuda/attention/attention_launch.h"
 #include "kernels/cuda/attention/attention_plain.cuh"
 #include "kernels/cuda/launch.cuh"

@@ -7,12 +7,12 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/ckpt/config_json.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/gguf/header.h"
 #include "lib/ckpt/gguf/model.h"
-#include "lib/ckpt/model_check.h"
-#include "lib/ckpt/model_tensors.h"
+#include "lib/ckpt/huggingface/config_json.h"
+#include "lib/ckpt/huggingface/model_check.h"
+#include "lib/ckpt/huggingface/model_tensors.h"
 
 namespace gxp {
 namespace {

@@ -7,10 +7,10 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/ckpt/cast.h"
-#include "lib/ckpt/config_json.h"
 #include "lib/ckpt/finished_files.h"
 #include "lib/ckpt/format.h"
-#include "lib/ckpt/huggingface.h"
+#include "lib/ckpt/huggingface/config_json.h"
+#include "lib/ckpt/huggingface/huggingface.h"
 #include "lib/ckpt/native/checkpoint.h"
 
 namespace gxp {

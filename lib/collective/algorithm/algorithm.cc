@@ -14,7 +14,7 @@
 #include "lib/collective/algorithm/hierarchical.h"
 #include "lib/collective/algorithm/recursive_doubling.h"
 #include "lib/collective/algorithm/ring.h"
-#include "lib/topo/rings/rank_plan.h"
+#include "lib/topo/plan/rank_plan.h"
 
 namespace gxp {
 namespace {

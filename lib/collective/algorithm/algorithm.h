@@ -52,7 +52,7 @@ bool has_root(Collective collective);
 // Broadcast and scatter: ranks take from the root alone.
 bool root_gives(Collective collective);
 
-// What a plan says about the ranks (topo/rings/rank_plan.h, whose vectors it borrows).
+// What a plan says about the ranks (topo/plan/rank_plan.h, whose vectors it borrows).
 struct RankOrders {
   std::span<const int> rings{};   // orders of channels, one after the other, each of all ranks;
                                   // empty: one, by rank

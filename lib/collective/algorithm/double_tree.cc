@@ -4,7 +4,7 @@
 #include <array>
 #include <bit>
 
-#include "lib/topo/rings/double_binary_tree.h"
+#include "lib/topo/plan/double_binary_tree.h"
 
 namespace gxp {
 namespace {

@@ -1,5 +1,5 @@
 // Two binary trees at once: Sanders, Speck & Traeff, Parallel Computing 35(12), 2009. Each carries
-// one half of the buffer. No rank has children in both (topo/rings/double_binary_tree.h), so all
+// one half of the buffer. No rank has children in both (topo/plan/double_binary_tree.h), so all
 // send and receive at full speed.
 //   broadcast   `bytes` sent by an inner rank, in 2(m - 1) + floor(log2 p) + ceil(log2 p) rounds if
 //               each half is passed on in m segments: the least bytes and logarithmic latency.

@@ -2,9 +2,9 @@
 //
 // An algorithm is a function over Primitives whose control flow depends only on rank, world size,
 // counts and hosts. It names elements of one logical buffer by Range and never sees memory, so the
-// same function is executed (executor.h), written down (schedule.h), proved (verifier.h) and timed
-// (simulator.h). Elements [0, count) are the caller's; an algorithm that declares scratch
-// (algorithm.h) may use as many more behind them.
+// same function is executed (executor.h), written down (schedule.h), proved (by the tests'
+// verifier.h) and timed (simulator.h). Elements [0, count) are the caller's; an algorithm that
+// declares scratch (algorithm.h) may use as many more behind them.
 //
 // A step sends, receives, does both, or moves elements within the rank:
 //   Sending    starts without waiting for the peer; the elements leave as they are at that moment.

@@ -14,7 +14,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/hash.h"
 #include "lib/base/text/near_match.h"
-#include "lib/base/text/text_file.h"
+#include "lib/base/text_file.h"
 #include "lib/collective/tune/profile.h"
 #include "lib/collective/tune/shared_ways.h"
 #include "lib/config/toml_reader.h"

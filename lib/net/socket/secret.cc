@@ -8,7 +8,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/host_name.h"
 #include "lib/base/text/ascii.h"
-#include "lib/base/text/text_file.h"
+#include "lib/base/text_file.h"
 
 namespace gxp {
 namespace {

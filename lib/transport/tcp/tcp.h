@@ -13,7 +13,7 @@
 
 #include "lib/transport/context.h"
 #include "lib/transport/link.h"
-#include "lib/transport/table.h"
+#include "lib/transport/row.h"
 
 namespace gxp {
 

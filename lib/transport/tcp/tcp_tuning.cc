@@ -18,7 +18,7 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/text/plural.h"
-#include "lib/transport/peer_transport.h"
+#include "lib/transport/peers/peer_transport.h"
 #include "lib/transport/tcp/sealed_stream.h"
 #include "lib/transport/tcp/tcp_links.h"
 #include "lib/transport/tcp/tcp_stream.h"

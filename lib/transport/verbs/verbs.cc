@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/transport/verbs/verbs_context.h"
 #include "lib/transport/verbs/verbs_links.h"
 
 namespace gxp {
@@ -33,14 +34,16 @@ class VerbsConnector {
   }
 
  private:
-  [[nodiscard]] const VerbsOffer& offer(int rank) const { return context_.verbs[size_t(rank)]; }
+  [[nodiscard]] const VerbsOffer& offer(int rank) const {
+    return verbs_of(context_).offers[size_t(rank)];
+  }
   [[nodiscard]] size_t lanes(int a, int b) const {
     return a != b && joins_(a, b) ? lanes_between(offer(a), offer(b)) : 0;
   }
   [[nodiscard]] int peers() const;
   // A network that is away for longer than this, or than the 4 s that a lane can wait, is lost.
   [[nodiscard]] double patience_s() const {
-    return std::min(4.0, context_.verbs_options.timeout_s / 2);
+    return std::min(4.0, verbs_of(context_).options.timeout_s / 2);
   }
   void open_devices();
   std::unique_ptr<VerbsLink> make_link(int peer);
@@ -121,7 +124,7 @@ void VerbsConnector::exchange(const std::vector<std::unique_ptr<VerbsLink>>& lin
 }
 
 void VerbsConnector::connect_link(int peer, VerbsLink& link, std::string_view addresses) {
-  const VerbsOptions& options = context_.verbs_options;
+  const VerbsOptions& options = verbs_of(context_).options;
   const VerbsOffer& mine = offer(context_.rank);
   const auto rails = rails_between(mine, offer(peer));
   for (const VerbsRoute& route : link.channel().routes()) {

@@ -19,11 +19,11 @@
 
 #include "lib/transport/context.h"
 #include "lib/transport/link.h"
-#include "lib/transport/table.h"
+#include "lib/transport/row.h"
 
 namespace gxp {
 
-// Fills context.verbs. All ranks call it, after their hosts are known.
+// Fills VerbsContext::offers. All ranks call it, after their hosts are known.
 void survey_verbs(TransportContext& context);
 Reach verbs_reaches(const TransportContext& context, int a, int b);
 // All ranks call it. Errors: kPeer; kDevice and kUnavailable, with the device and a remedy.

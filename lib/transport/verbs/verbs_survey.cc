@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/transport/verbs/verbs.h"
+#include "lib/transport/verbs/verbs_context.h"
 #include "lib/transport/verbs/verbs_find.h"
 
 namespace gxp {
@@ -45,8 +46,9 @@ void judge_gpu(const TransportContext& context, const VerbsPlace& place, VerbsOf
 VerbsOffer own_offer(const TransportContext& context) {
   VerbsOffer all{.obstacle = obstacle_of(context)};
   VerbsPlace place{.why = "the wiring is not known"};
-  if (all.obstacle.empty()) all = find_verbs_ports(context.verbs_options);
-  if (!all.ports.empty() && context.place_verbs) place = context.place_verbs();
+  const VerbsContext& verbs = verbs_of(context);
+  if (all.obstacle.empty()) all = find_verbs_ports(verbs.options);
+  if (!all.ports.empty() && verbs.place) place = verbs.place();
   const std::string mine = fmt::format("{}", fmt::join(place.ports, ","));
   const auto places = context.store->gather("verbs places", mine, context.deadline);
   if (all.ports.empty()) return all;
@@ -73,24 +75,26 @@ void level_hosts(const Hosts& hosts, std::vector<VerbsOffer>& offers) {
 }  // namespace
 
 void survey_verbs(TransportContext& context) {
-  context.verbs.clear();
+  std::vector<VerbsOffer>& offers = change_verbs(context).offers;
+  offers.clear();
   const VerbsOffer mine = own_offer(context);
   const auto all = context.store->gather("verbs ports", to_bytes(mine), context.deadline);
-  for (const std::string& bytes : all) context.verbs.push_back(parse_verbs_offer(bytes));
-  context.verbs[size_t(context.rank)].gpu = mine.gpu;
-  level_hosts(context.hosts, context.verbs);
+  for (const std::string& bytes : all) offers.push_back(parse_verbs_offer(bytes));
+  offers[size_t(context.rank)].gpu = mine.gpu;
+  level_hosts(context.hosts, offers);
 }
 
 Reach verbs_reaches(const TransportContext& context, int a, int b) {
-  if (context.verbs_planned) return {true, "planned"};
-  if (context.verbs.empty()) return {false, "have not been asked for their RDMA ports"};
+  const VerbsContext& verbs = verbs_of(context);
+  if (verbs.planned) return {true, "planned"};
+  if (verbs.offers.empty()) return {false, "have not been asked for their RDMA ports"};
   for (const int rank : {a, b}) {
-    const VerbsOffer& offer = context.verbs[size_t(rank)];
+    const VerbsOffer& offer = verbs.offers[size_t(rank)];
     if (offer.ports.empty())
       return {false, fmt::format("cannot use RDMA: rank {} {}", rank, offer.obstacle)};
   }
-  const VerbsOffer& mine = context.verbs[size_t(a)];
-  const auto rails = rails_between(mine, context.verbs[size_t(b)]);
+  const VerbsOffer& mine = verbs.offers[size_t(a)];
+  const auto rails = rails_between(mine, verbs.offers[size_t(b)]);
   if (rails.empty())
     return {false,
             "have no RDMA ports that speak to each other (InfiniBand and RoCE, or addresses "
@@ -98,7 +102,7 @@ Reach verbs_reaches(const TransportContext& context, int a, int b) {
   const VerbsPort& port = mine.ports[rails[0].mine];
   return {true, fmt::format("{} on {} (connections to each peer: {}, ports: {}), {}",
                             port.ethernet ? "RoCE" : "InfiniBand", to_string(port),
-                            lanes_between(mine, context.verbs[size_t(b)]), rails.size(), mine.why)};
+                            lanes_between(mine, verbs.offers[size_t(b)]), rails.size(), mine.why)};
 }
 
 }  // namespace gxp

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "lib/program/step_program.h"
+#include "lib/zero/memory/program_memory.h"
 #include "lib/zero/offload/offload_store.h"
-#include "lib/zero/program_memory.h"
 
 namespace gxp {
 

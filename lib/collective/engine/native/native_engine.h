@@ -20,7 +20,7 @@
 #include "lib/collective/flight/flight_recorder.h"
 #include "lib/collective/tune/shared_selection.h"
 #include "lib/device/device.h"
-#include "lib/topo/rings/rank_plan.h"
+#include "lib/topo/plan/rank_plan.h"
 
 namespace gxp {
 

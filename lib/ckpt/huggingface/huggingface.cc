@@ -1,0 +1,209 @@
+#include "lib/ckpt/huggingface/huggingface.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/text/plural.h"
+#include "lib/ckpt/file.h"
+#include "lib/ckpt/huggingface/config_json.h"
+#include "lib/ckpt/huggingface/config_spelling.h"
+#include "lib/ckpt/huggingface/model_check.h"
+#include "lib/ckpt/huggingface/model_tensors.h"
+#include "lib/ckpt/safetensors/safetensors.h"
+#include "lib/ckpt/torch/pt_file.h"
+
+namespace gxp {
+namespace {
+
+constexpr uint64_t kMaxConfigBytes = 16u << 20;
+constexpr std::string_view kPrefix = "transformer.";
+
+// What a directory may have besides weights and config.json, and every tool looks for.
+constexpr std::array<std::string_view, 9> kCompanions = {
+    "generation_config.json",  "tokenizer.json", "tokenizer.model", "tokenizer_config.json",
+    "special_tokens_map.json", "vocab.json",     "merges.txt",      "added_tokens.json",
+    "chat_template.jinja"};
+
+std::string config_path(const std::string& directory) { return directory + "/config.json"; }
+
+// "transformer.h.0.attn.c_attn.weight" for "h.0.attn.c_attn.weight" and the like.
+bool lacks_prefix(std::string_view name) {
+  return name == "wte.weight" || name == "wpe.weight" || name.starts_with("h.") ||
+         name.starts_with("ln_f.");
+}
+
+// The config.json that the tensors came with; "" if they came with none.
+std::string config_text(const NamedTensors& tensors) {
+  const auto text = tensors.metadata.find(kConfigText);
+  return text == tensors.metadata.end() ? "" : text->second;
+}
+
+// GPT-J, MPT and others have some of GPT-2's names.
+bool is_other_model(const NamedTensors& tensors) {
+  const std::string text = config_text(tensors);
+  if (text.empty()) return false;
+  const Json type = parse_python_json(text, kConfigText).value("model_type", Json());
+  return type.is_string() && type != "gpt2";
+}
+
+// The type of most elements that are numbers with a fraction, of those that config.json can name.
+std::optional<StorageDType> main_dtype(const std::vector<NamedTensor>& tensors) {
+  std::map<StorageDType, uint64_t> counts;
+  for (const NamedTensor& tensor : tensors) {
+    const StorageDType dtype = tensor.info.dtype;
+    if (dtype == StorageDType::kF64 || dtype == StorageDType::kF32 || dtype == StorageDType::kF16 ||
+        dtype == StorageDType::kBF16)
+      counts[dtype] += tensor.info.count();
+  }
+  if (counts.empty()) return std::nullopt;
+  return std::ranges::max_element(counts, {}, [](const auto& row) { return row.second; })->first;
+}
+
+std::vector<NamedTensor> weights_only(const NamedTensors& source) {
+  std::vector<NamedTensor> weights;
+  std::ranges::copy_if(source.tensors, std::back_inserter(weights),
+                       [](const auto& tensor) { return tensor.info.role == Role::kWeight; });
+  return weights;
+}
+
+std::vector<std::string> find_companions(const std::string& path) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (const std::string_view name : kCompanions) {
+    const std::string file = fmt::format("{}/{}", path, name);
+    if (std::filesystem::is_regular_file(file, error)) found.push_back(file);
+  }
+  return found;
+}
+
+void copy_companions(const std::vector<std::string>& files, const std::string& directory) {
+  std::vector<std::string> names;
+  for (const std::string& file : files) {
+    names.push_back(std::filesystem::path(file).filename());
+    copy_file(file, fmt::format("{}/{}", directory, names.back()));
+  }
+  if (!names.empty())
+    log_info("copied from {}: {}", parent_of(files.front()), fmt::join(names, ", "));
+}
+
+// What is written for a source, but for its companions.
+struct ModelDirectory {
+  NamedTensors tensors;
+  std::string config;
+};
+
+ModelDirectory make_directory(const NamedTensors& source) {
+  const std::string original = config_text(source);
+  // A model that gxp cannot compute is written as it was read.
+  const bool as_read = !original.empty() && !find_value(source.config, "model.vocab_size");
+  const ModelConfig model = as_read ? ModelConfig() : model_of(source.config);
+  NamedTensors wanted = {.config = source.config, .metadata = source.metadata, .step = source.step};
+  wanted.metadata.erase(kConfigText);
+  wanted.tensors = as_read ? weights_only(source)
+                           : weights_of_model(source, model, "write a Hugging Face directory");
+  const auto dtype = main_dtype(wanted.tensors);
+  std::string config = as_read
+                           ? refresh_model_config(original, dtype)
+                           : make_model_config(model, original, dtype.value_or(StorageDType::kF32));
+  check_head(parse_python_json(config, kConfigText), wanted, "the source");
+  return {std::move(wanted), std::move(config)};
+}
+
+}  // namespace
+
+bool is_huggingface(const std::string& path) {
+  return path_exists(config_path(path)) && (is_safetensors(path) || is_pt(path));
+}
+
+bool is_huggingface_file(std::string_view name) {
+  return name == "config.json" || is_safetensors_file(name) ||
+         std::ranges::find(kCompanions, name) != kCompanions.end();
+}
+
+NamedTensors read_huggingface(const std::string& path) {
+  NamedTensors result = is_safetensors(path) ? read_safetensors(path) : read_pt(path);
+  result.format = "huggingface";
+  const std::string file = config_path(path);
+  const std::string text = read_text(file, kMaxConfigBytes);
+  result.config = read_model_config(text, file);
+  check_head(parse_python_json(text, file), result, file);
+  result.metadata[kConfigText] = text;
+  if (!foreign_model(result).empty()) result.config.clear();
+  result.companions = find_companions(path);
+  return result;
+}
+
+uint64_t verify_huggingface(const std::string& path) {
+  return is_safetensors(path) ? 0 : verify_pt(path);
+}
+
+void add_neighbouring_config(const std::string& path, NamedTensors& tensors) {
+  std::error_code error;
+  const std::string file = config_path(parent_of(path));
+  if (find_value(tensors.config, "model.family") || tensors.metadata.contains(kConfigText) ||
+      !std::filesystem::is_regular_file(path, error) || !path_exists(file))
+    return;
+  const std::string text = read_text(file, kMaxConfigBytes);
+  if (!to_object(parse_python_json(text, file), "read " + file).contains("model_type")) return;
+  const KeyValues settings = read_model_config(text, file);
+  tensors.config.insert(tensors.config.end(), settings.begin(), settings.end());
+  tensors.metadata[kConfigText] = text;
+}
+
+void write_huggingface(const NamedTensors& source, const std::string& directory,
+                       const WriteOptions& options) {
+  const ModelDirectory model = make_directory(source);
+  write_safetensors_directory(model.tensors, directory, options);
+  write_text(config_path(directory), model.config);
+  copy_companions(source.companions, directory);
+}
+
+std::vector<PlannedFile> plan_huggingface(const NamedTensors& source, const std::string&,
+                                          const WriteOptions& options) {
+  const ModelDirectory model = make_directory(source);
+  std::vector<PlannedFile> files = plan_safetensors(model.tensors, "", options);
+  files.push_back({"config.json", 0, model.config.size()});
+  for (const std::string& file : source.companions)
+    files.push_back({std::filesystem::path(file).filename(), 0, InputFile(file).bytes()});
+  return files;
+}
+
+bool is_gpt2_mask(std::string_view name) {
+  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
+}
+
+NamedTensors with_gpt2_prefix(NamedTensors tensors) {
+  if (is_other_model(tensors) || find_tensor(tensors, "wte.weight") == nullptr) return tensors;
+  for (NamedTensor& tensor : tensors.tensors) {
+    if (lacks_prefix(tensor.info.name)) tensor.info.name.insert(0, kPrefix);
+  }
+  rename_record(tensors.optimizer, [](const std::string& name) {
+    return std::optional(lacks_prefix(name) ? std::string(kPrefix) + name : name);
+  });
+  return tensors;
+}
+
+NamedTensors with_gpt2_names(NamedTensors tensors) {
+  if (is_other_model(tensors)) return tensors;
+  tensors = with_gpt2_prefix(std::move(tensors));
+  const NamedTensor* table = find_tensor(tensors, "transformer.wte.weight");
+  if (table == nullptr) return tensors;
+  const NamedTensor* head = find_tensor(tensors, "lm_head.weight");
+  if (head != nullptr && !are_equal(*head, *table))
+    fail(ErrorKind::kConfig,
+         "read GPT-2 weights: lm_head.weight is not transformer.wte.weight; an untied head is not "
+         "supported");
+  std::erase_if(tensors.tensors, [](const NamedTensor& tensor) {
+    return tensor.info.name == "lm_head.weight" || is_gpt2_mask(tensor.info.name);
+  });
+  return tensors;
+}
+
+}  // namespace gxp

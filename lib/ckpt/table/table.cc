@@ -1,0 +1,227 @@
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+
+#include "lib/base/error.h"
+#include "lib/base/fd.h"
+#include "lib/base/find_row.h"
+#include "lib/base/text/plural.h"
+#include "lib/ckpt/deepspeed/universal.h"
+#include "lib/ckpt/deepspeed/zero_checkpoint.h"
+#include "lib/ckpt/file.h"
+#include "lib/ckpt/format.h"
+#include "lib/ckpt/gguf/gguf.h"
+#include "lib/ckpt/huggingface/huggingface.h"
+#include "lib/ckpt/llmc/llmc.h"
+#include "lib/ckpt/native/checkpoint.h"
+#include "lib/ckpt/own_files.h"
+#include "lib/ckpt/safetensors/safetensors.h"
+#include "lib/ckpt/torch/dcp.h"
+#include "lib/ckpt/torch/pt_file.h"
+
+namespace gxp {
+namespace fs = std::filesystem;
+namespace {
+
+void write_gxp(const NamedTensors& tensors, const std::string& path, const WriteOptions& options) {
+  write_gxp_checkpoint(with_gpt2_names(tensors), path, options);
+}
+
+std::vector<PlannedFile> plan_gxp(const NamedTensors& tensors, const std::string&,
+                                  const WriteOptions& options) {
+  return plan_gxp_checkpoint(with_gpt2_names(tensors), options);
+}
+
+uint64_t verify_gxp(const std::string& path) {
+  const auto checkpoint = Checkpoint::open(path);
+  checkpoint.verify();
+  return checkpoint.manifest().files.size() + 1;  // opening has checked the manifest
+}
+
+// A name that ends in .safetensors is one file, any other a directory.
+void write_safetensors(const NamedTensors& tensors, const std::string& path,
+                       const WriteOptions& options) {
+  if (path.ends_with(".safetensors")) return write_safetensors_file(tensors, path);
+  write_safetensors_directory(tensors, path, options);
+}
+
+// For formats that are one file, or that are only read.
+bool owns_nothing(std::string_view) { return false; }
+
+void write_llmc_file(const NamedTensors& tensors, const std::string& path, const WriteOptions&) {
+  write_llmc(tensors, path);
+}
+
+void write_gguf_file(const NamedTensors& tensors, const std::string& path, const WriteOptions&) {
+  write_gguf(tensors, path);
+}
+
+constexpr CheckpointFormat kTable[] = {
+    {.name = "gxp",
+     .summary = "gxp's own: logical tensors in one directory a step, of any number of ranks",
+     .recognises = is_gxp_checkpoint,
+     .owns = is_checkpoint_file,
+     .read = read_gxp_checkpoint,
+     .write = write_gxp,
+     .verify = verify_gxp,
+     .keeps_optimizer_state = true,
+     .takes_shards = true,
+     .plan = plan_gxp},
+    {.name = "huggingface",
+     .summary = "a model directory with config.json and safetensors",
+     .recognises = is_huggingface,
+     .owns = is_huggingface_file,
+     .read = read_huggingface,
+     .write = write_huggingface,
+     .verify = verify_huggingface,
+     .takes_shards = true,
+     .plan = plan_huggingface},
+    {.name = "safetensors",
+     .summary = "weights: one .safetensors file, or a directory of shards with an index",
+     .recognises = is_safetensors,
+     .owns = is_safetensors_file,
+     .read = read_safetensors,
+     .write = write_safetensors,
+     .takes_shards = true,
+     .plan = plan_safetensors},
+    {.name = "pt",
+     .summary = "PyTorch's torch.save: a state dict, or a dict of model, optimizer and step",
+     .recognises = is_pt,
+     .owns = owns_nothing,
+     .read = read_pt,
+     .write = write_pt,
+     .verify = verify_pt,
+     .keeps_optimizer_state = true,
+     .needs_steps = true},
+    {.name = "dcp",
+     .summary = "PyTorch's distributed checkpoint, as FSDP saves it: a directory of .distcp files",
+     .recognises = is_dcp,
+     .owns = is_dcp_file,
+     .read = read_dcp,
+     .write = write_dcp,
+     .verify = verify_dcp,
+     .keeps_optimizer_state = true,
+     .needs_steps = true,
+     .takes_shards = true},
+    {.name = "gguf",
+     .summary = "weights: one file for llama.cpp, of a Llama or a GPT-2, or named tensors",
+     .recognises = is_gguf,
+     .owns = owns_nothing,
+     .read = read_gguf,
+     .check_fits = check_fits_gguf,
+     .write = write_gguf_file},
+    {.name = "llmc",
+     .summary = "weights: one file for llm.c, of a GPT-2",
+     .recognises = is_llmc,
+     .owns = owns_nothing,
+     .read = read_llmc,
+     .check_fits = check_fits_llmc,
+     .write = write_llmc_file},
+    {.name = "universal",
+     .summary = "what DeepSpeed loads with load_universal_checkpoint, at any ZeRO stage",
+     .recognises = is_universal,
+     .owns = is_universal_file,
+     .read = read_universal,
+     .write = write_universal,
+     .keeps_optimizer_state = true,
+     .needs_steps = true},
+    {.name = "deepspeed",
+     .summary = "DeepSpeed's ZeRO, stages 0 to 3; only read: runs of it load what universal writes",
+     .recognises = is_zero_checkpoint,
+     .owns = owns_nothing,
+     .read = read_zero_checkpoint,
+     .write = nullptr,
+     .keeps_optimizer_state = true}};
+
+bool is_checkpoint(const std::string& path) {
+  return std::ranges::any_of(kFormats, [&](const auto& format) { return format.recognises(path); });
+}
+
+// The number at the end of a name: of "checkpoint-500" and "step_500" the step. Names without sort
+// before the others.
+std::pair<uint64_t, std::string> step_key(const std::string& name) {
+  const size_t begin = name.find_last_not_of("0123456789") + 1;
+  uint64_t number = 0;
+  std::from_chars(name.data() + begin, name.data() + name.size(), number);
+  return {begin < name.size() ? number + 1 : 0, name};
+}
+
+// kCorrupt: a directory of directories that are checkpoints, as a training script makes them.
+void refuse_folder_of_checkpoints(const std::string& path) {
+  constexpr size_t kNamed = 8;
+  std::error_code error;
+  std::vector<std::string> found;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->is_directory(error) && is_checkpoint(entry->path()))
+      found.push_back(entry->path().filename());
+  }
+  if (found.empty()) return;
+  std::ranges::sort(found, {}, step_key);
+  const std::string newest = found.back();
+  const size_t count = found.size();
+  if (count > kNamed) found.erase(found.begin(), found.end() - kNamed);
+  fail(ErrorKind::kCorrupt, "open {}: it is a folder of {}{} {}; name one, such as {}/{}", path,
+       counted(count, "checkpoint"), count > kNamed ? ", the last of which are" : ":",
+       fmt::join(found, ", "), path, newest);
+}
+
+}  // namespace
+
+constinit const std::span<const CheckpointFormat> kFormats = kTable;
+
+std::vector<std::string> format_names() {
+  std::vector<std::string> names;
+  for (const CheckpointFormat& row : kFormats) {
+    if (row.write != nullptr) names.emplace_back(row.name);
+  }
+  return names;
+}
+
+const CheckpointFormat& find_format(const std::string& name) {
+  const auto row = std::ranges::find(kFormats, name, &CheckpointFormat::name);
+  if (row == kFormats.end()) fail_unknown(ErrorKind::kUsage, "--to", name, format_names());
+  if (row->write == nullptr)
+    fail(ErrorKind::kUsage, "'{}' is a format that gxp does not write: {}", name, row->summary);
+  return *row;
+}
+
+const CheckpointFormat& format_at(const std::string& path) {
+  struct stat status = {};
+  if (::stat(path.c_str(), &status) < 0) {
+    const int cause = errno;
+    const std::string aside = aside_path(path);
+    const bool moved = cause == ENOENT && path_exists(aside);
+    fail(ErrorKind::kIo, "open {}: {}{}", path, system_text(cause),
+         moved ? fmt::format("; an interrupted conversion has left it as {}", aside) : "");
+  }
+  for (const CheckpointFormat& row : kFormats) {
+    if (row.recognises(path)) return row;
+  }
+  refuse_folder_of_checkpoints(path);
+  std::vector<std::string_view> names;
+  for (const CheckpointFormat& row : kFormats) names.push_back(row.name);
+  fail(ErrorKind::kCorrupt, "open {}: no checkpoint in a format that gxp reads ({})", path,
+       fmt::join(names, ", "));
+}
+
+NamedTensors read_checkpoint(const std::string& path) {
+  raise_descriptor_limit();  // runs of many ranks have many files, which stay open
+  NamedTensors tensors = format_at(path).read(path);
+  if (tensors.tensors.empty())
+    fail(ErrorKind::kCorrupt, "read {}: it is a checkpoint of format {} without a tensor", path,
+         tensors.format);
+  return tensors;
+}
+
+NamedTensors read_weights(const std::string& path) {
+  NamedTensors weights = read_checkpoint(path);
+  add_neighbouring_config(path, weights);
+  return with_gpt2_names(std::move(weights));
+}
+
+}  // namespace gxp

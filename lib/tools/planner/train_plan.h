@@ -1,0 +1,69 @@
+// One way to train a model on a number of GPUs: the input of predict_time.h and predict_memory.h.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "lib/arch/published_models.h"
+#include "lib/replay/hardware.h"
+#include "lib/tools/planner/activations.h"
+#include "lib/tools/planner/model_states.h"
+
+namespace gxp {
+
+enum class NumberFormat { kBf16, kFp8, kMxfp8 };
+inline constexpr std::array<std::string_view, 3> kNumberFormatNames = {"bf16", "fp8", "mxfp8"};
+
+// States that lie in main memory between steps; the update then runs there.
+enum class StateOffload { kNone, kOptimizer, kAll };
+inline constexpr std::array<std::string_view, 3> kOffloadNames = {"none", "optimizer", "all"};
+
+struct TrainPlan {
+  uint64_t sequence = 2048;   // tokens; 0: memory of the model states alone is asked for
+  uint64_t micro_batch = 1;   // sequences
+  uint64_t accumulation = 1;  // micro-batches of a step, on each data-parallel rank; 0: not told
+  int gpus = 8;
+  int tensor = 1;      // GPUs that share each layer
+  int pipeline = 1;    // stages
+  int interleave = 1;  // pieces of the model on each stage
+  int context = 1;     // GPUs that share each sequence
+  bool sequence_parallel = true;
+  int stage = 3;  // ZeRO
+  int shard = 0;  // data-parallel ranks that share one copy; 0: all
+  NumberFormat format = NumberFormat::kBf16;
+  // Selective: with stored scores attention is computed again; with fused attention every second
+  // product and all that is no product, as in torchtitan's policy by operation.
+  Recompute recompute = Recompute::kNone;
+  StateOffload offload = StateOffload::kNone;
+
+  // Copies of the model, sharded or not.
+  [[nodiscard]] int replicas() const { return gpus / (tensor * pipeline * context); }
+  // Ranks that share or repeat the same states: context-parallel ones too.
+  [[nodiscard]] int data_ranks() const { return gpus / (tensor * pipeline); }
+  [[nodiscard]] int shards() const { return shard == 0 ? data_ranks() : shard; }
+  [[nodiscard]] uint64_t sequences_per_step() const {
+    return micro_batch * accumulation * uint64_t(replicas());
+  }
+  [[nodiscard]] uint64_t tokens_per_step() const { return sequence * sequences_per_step(); }
+};
+
+struct TrainCase {
+  const PublishedModel* model = nullptr;  // null: only the number of parameters is known
+  const Hardware* hardware = nullptr;     // null: no time is asked for
+  const Software* software = nullptr;     // null: plan.sequence is 0
+  TrainPlan plan = {};
+  const Precision* precision = &kBf16;
+  const OptimizerState* optimizer = &kAdamW;
+  uint64_t parameters = 0;  // without a model
+};
+
+uint64_t parameters_of(const TrainCase& question);
+
+// kUsage, with the reason, for a plan that does not divide: GPUs by the parallel sizes, layers by
+// stages, heads by tensor parallelism, ranks by shards.
+void check(const TrainCase& question);
+// Whether check() would pass.
+bool is_possible(const TrainCase& question);
+
+}  // namespace gxp

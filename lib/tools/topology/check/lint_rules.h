@@ -1,0 +1,101 @@
+// The checks behind lint's rules. One more rule is a function and a row in one of the lint_*.cc.
+// The rules follow NCCL 2.30, src/graph/xml.cc and topo.cc.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "lib/tools/topology/check/lint.h"
+#include "lib/topo/model/host_tree.h"
+
+namespace gxp {
+
+// A tag of XML, as NCCL's own reader splits a text.
+struct XmlTag {
+  enum class Kind { kOpen, kClose, kSingle, kOther };  // kOther: <?...> and <!...>
+  Kind kind = Kind::kOpen;
+  std::string_view name{};
+  SourcePlace place{};
+  size_t attributes = 0;
+  size_t longest_value = 0;
+  bool is_broken = false;     // over lines, or by tabs
+  std::string_view before{};  // text before it that is neither space nor line end
+  SourcePlace before_place{};
+};
+std::vector<XmlTag> scan_tags(std::string_view text);
+
+constexpr size_t kShown = 40;  // bytes of a text of the file, in findings
+
+// One part of the host that is checked.
+struct LintPart {
+  const HostTree& host;
+  const Part& part;
+  const std::string& name;
+  [[nodiscard]] SourcePlace place() const { return part.place; }
+  [[nodiscard]] std::string called() const;  // "GPU0 (0000:1b:00.0)"
+};
+
+// A host, and the tags of the file that it was read from, if that is NCCL's XML.
+struct LintSubject {
+  const HostTree& host;
+  std::vector<XmlTag> tags{};
+  std::vector<std::string> names = names_of_parts(host);
+  [[nodiscard]] LintPart at(PartId id) const { return {host, host[id], names[id]}; }
+};
+
+// Adds findings of the rule that is being checked.
+class Say {
+ public:
+  Say(const LintRule& rule, std::vector<LintFinding>& findings)
+      : rule_(rule), findings_(findings) {}
+  template <class... Args>
+  void operator()(SourcePlace place, fmt::format_string<Args...> what, Args&&... args) const {
+    findings_.push_back({&rule_, place, fmt::format(what, std::forward<Args>(args)...)});
+  }
+
+ private:
+  const LintRule& rule_;
+  std::vector<LintFinding>& findings_;
+};
+
+// Checks of one part or link become those of a rule.
+using PartCheck = void (*)(const LintPart& one, const Say& say);
+template <PartCheck kCheck>
+void each_part(const LintSubject& subject, const Say& say) {
+  for (PartId id = 0; id < subject.host.parts().size(); ++id) kCheck(subject.at(id), say);
+}
+template <PartKind kKind, PartCheck kCheck>
+void each(const LintSubject& subject, const Say& say) {
+  for (const PartId id : subject.host.all_of(kKind)) kCheck(subject.at(id), say);
+}
+
+// Reports the second and further parts of a host with one key. `key_of` returns the shown text and
+// what else must be equal; nothing: the part has no key.
+template <class KeyOf>
+void say_twice(const LintSubject& subject, std::span<const PartId> parts, std::string_view what,
+               const KeyOf& key_of, const Say& say, bool per_host = true) {
+  std::map<std::tuple<std::string_view, std::string, std::string>, int> lines;
+  for (const PartId id : parts) {
+    const std::optional<std::pair<std::string, std::string>> key = key_of(subject.host[id]);
+    if (!key) continue;
+    const SourcePlace place = subject.host[id].place;
+    const std::string_view host = per_host ? host_hash_of(subject.host, id) : "";
+    const auto [first, is_new] = lines.try_emplace({host, key->first, key->second}, place.line);
+    if (!is_new)
+      say(place, "{} {} occurs twice, first in line {}", what, key->first, first->second);
+  }
+}
+
+// The rules of lint_tags.cc and so on, in the order in which they are checked.
+using LintRules = std::span<const LintRule>();
+LintRules lint_tags_rules, lint_numa_rules, lint_pcie_rules;
+LintRules lint_speed_rules, lint_devices_rules, lint_links_rules;
+
+}  // namespace gxp

@@ -1,0 +1,32 @@
+#include "lib/tools/topology/read/source_host.h"
+
+#include <filesystem>
+
+#include "lib/base/text_file.h"
+#include "lib/tools/topology/read/system_archive.h"
+#include "lib/topo/model/text_parts.h"
+#include "lib/topo/read/sysfs_host.h"
+
+namespace gxp {
+
+std::unique_ptr<SystemRoot> open_recorded_root(const std::string& path) {
+  std::error_code unreachable;  // which read_text_file() tells
+  if (std::filesystem::is_directory(path, unreachable)) return open_recorded_directory(path);
+  return parse_system_archive(read_text_file(path, kMaxArchiveFileBytes), path);
+}
+
+HostTree read_recorded_root(const SystemRoot& root, const std::string& path) {
+  HostTree host = read_system(root);
+  // hwloc-gather-topology writes "HostName: cfarm107" here.
+  const std::string info = root.read("/proc/hwloc-nofile-info").value_or("");
+  if (host.name.empty()) host.name = value_behind(info, "HostName: ");
+  if (host.name.empty()) host.name = std::filesystem::path(path).filename();
+  host.source = "recorded /proc and /sys, " + path;
+  if (!host.all_of(PartKind::kGpu).empty()) {
+    host.absent.push_back(
+        "no driver in a recorded root: GPUs have no number, memory size or NVLinks");
+  }
+  return host;
+}
+
+}  // namespace gxp

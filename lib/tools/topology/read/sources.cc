@@ -1,0 +1,270 @@
+#include "lib/tools/topology/read/sources.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <type_traits>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/base/text/near_match.h"
+#include "lib/base/text/utf8.h"
+#include "lib/base/text_file.h"
+#include "lib/tools/topology/model/synthetic.h"
+#include "lib/tools/topology/read/cluster_file.h"
+#include "lib/tools/topology/read/hwloc_xml.h"
+#include "lib/tools/topology/read/nccl_xml.h"
+#include "lib/tools/topology/read/slurm_topology.h"
+#include "lib/tools/topology/read/smi_matrix.h"
+#include "lib/tools/topology/read/source_host.h"
+#include "lib/tools/topology/read/system_archive.h"
+#include "lib/topo/read/live_host.h"
+#include "lib/topo/read/pci_tree.h"
+
+namespace gxp {
+namespace {
+
+// The name of the outermost element; "": it is no XML.
+std::string_view root_element(std::string_view text) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  for (;;) {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+    if (!text.starts_with('<')) return "";
+    const std::string_view end = text.starts_with("<!--") ? "-->" : ">";
+    if (!text.starts_with("<!") && !text.starts_with("<?")) break;
+    const size_t at = text.find(end);
+    if (at == std::string_view::npos) return "";
+    text.remove_prefix(at + end.size());
+  }
+  text.remove_prefix(1);
+  return text.substr(0, text.find_first_of(" \t\r\n/>"));
+}
+
+bool is_xml_of(const SourceInput& input, std::string_view element) {
+  return input.form == SourceForm::kFile && root_element(input.text) == element;
+}
+
+// Loads text by a reader that makes a host or a topology.
+template <auto kRead>
+Topology load(const SourceInput& input) {
+  auto read = kRead(input.text, input.name);
+  if constexpr (std::is_same_v<decltype(read), HostTree>)
+    return topology_of(std::move(read));
+  else
+    return read;
+}
+
+bool is_channel_graphs(const SourceInput& input) { return is_xml_of(input, "graphs"); }
+Topology load_channel_graphs(const SourceInput& input) {
+  ChannelGraphs read = read_channel_graphs(input.text, input.name);
+  return {.name = input.name,
+          .source = "NCCL graph XML, version 1",
+          .channel_graphs = std::move(read.graphs),
+          .notes = std::move(read.notes)};
+}
+
+// Substrings, any of which identifies the format; a leading '\n' anchors it to the start of a line.
+using Marks = std::array<std::string_view, 3>;
+constexpr Marks kRocmSmi = {"ROCm System Management Interface",
+                            "between two GPUs =", "\nLINK TYPE TABLE:"};
+
+bool has_one_of(const SourceInput& input, const Marks& marks) {
+  constexpr size_t kMaxLooked = 64u << 10;
+  const std::string text = "\n" + input.text.substr(0, kMaxLooked);
+  return std::ranges::any_of(
+      marks, [&](auto mark) { return !mark.empty() && text.find(mark) != std::string::npos; });
+}
+
+bool is_matrix(const SourceInput& input) {
+  return input.form == SourceForm::kFile && looks_like_matrix(input.text) &&
+         !has_one_of(input, kRocmSmi);
+}
+HostTree read_smi_host(std::string_view text, const std::string& name) {
+  return host_of_matrix(read_pasted_matrix(text, name), name);
+}
+
+bool is_slurm(const SourceInput& input) {
+  return input.form == SourceForm::kFile && looks_like_slurm_topology(input.text);
+}
+bool is_name(const SourceInput& input) {
+  return input.form == SourceForm::kName && is_synthetic(input.name);
+}
+Topology load_name(const SourceInput& input) { return topology_of(make_synthetic(input.name)); }
+
+bool is_live(const SourceInput& input) {
+  return input.form == SourceForm::kName && input.name == "live";
+}
+Topology load_live(const SourceInput&) { return topology_of(probe_host()); }
+
+bool is_recorded(const SourceInput& input) {
+  return input.form == SourceForm::kDirectory || looks_like_archive(input.text);
+}
+Topology load_recorded(const SourceInput& input) {
+  const auto root = input.form == SourceForm::kDirectory
+                        ? open_recorded_directory(input.name)
+                        : parse_system_archive(input.text, input.name);
+  return topology_of(read_recorded_root(*root, input.name));
+}
+
+bool is_hwloc(const SourceInput& input) { return is_xml_of(input, "topology"); }
+constexpr std::array kSources = {
+    TopologySource{"nccl-xml", "NCCL's topology XML (NCCL_TOPO_DUMP_FILE) or RCCL's",
+                   "<system version=\"1\">", is_nccl_xml, load<read_nccl_xml>},
+    TopologySource{"nccl-graph", "NCCL's graph XML (NCCL_GRAPH_DUMP_FILE): rings and trees alone",
+                   "<graphs version=\"1\">", is_channel_graphs, load_channel_graphs},
+    TopologySource{"nvidia-smi", "what nvidia-smi topo -m or -p2p printed, pasted",
+                   "its columns, GPU0 GPU1", is_matrix, load<read_smi_host>},
+    TopologySource{"slurm", "Slurm's topology.conf, or what scontrol show topology printed",
+                   "SwitchName=NAME", is_slurm, load<read_slurm_topology>},
+    TopologySource{"cluster", "gxp's cluster TOML, as allreduce-test --simulate takes it",
+                   "[hosts]", is_cluster_toml, load<parse_cluster_topology>},
+    TopologySource{"name", "a machine or shape by name: dgx-h100, ring:8", "its name", is_name,
+                   load_name},
+    TopologySource{"live", "this host: /proc, /sys and NVML", "the name live", is_live, load_live},
+    TopologySource{"root", "a host's /proc and /sys, recorded by hwloc-gather-topology",
+                   "a directory or tar with sys in it", is_recorded, load_recorded},
+    TopologySource{"hwloc-xml", "hwloc's XML (lstopo --of xml), version 1, 2 or 3",
+                   "<topology version=\"2.0\">", is_hwloc, load<read_hwloc_xml>},
+};
+
+// "3b:00.0 3D controller: ...", "0000:3b:00.0 ...", "-+-[0000:00]-".
+bool is_lspci(const SourceInput& input) {
+  const std::string_view line(input.text.data(),
+                              std::min(input.text.find('\n'), input.text.size()));
+  if (line.starts_with("-[0000:") || line.starts_with("-+-[")) return true;
+  const std::string_view bus_id = line.substr(0, line.find(' '));
+  return bus_id.size() < line.size() &&
+         (is_bus_id(bus_id) || is_bus_id(fmt::format("0000:{}", bus_id)));
+}
+
+bool is_empty(const SourceInput& input) {
+  return input.text.find_first_not_of(" \t\r\n") == std::string::npos;
+}
+
+// Inputs that are commonly mistaken for a topology.
+struct MistakenInput {
+  std::string_view what;
+  Marks marks{};
+  bool (*recognises)(const SourceInput& input) = nullptr;
+};
+constexpr std::array kMistakenInputs = {
+    MistakenInput{"it is empty", {}, is_empty},
+    MistakenInput{
+        "it is of rocm-smi or amd-smi, which is not read; RCCL writes what is, to the file that "
+        "NCCL_TOPO_DUMP_FILE names",
+        kRocmSmi},
+    MistakenInput{"nvidia-smi prints how GPUs are joined with topo -m; that is read",
+                  {"| NVIDIA-SMI ", "==NVSMI LOG==", "\n\t Link 0: "}},
+    MistakenInput{
+        "it is NCCL's log; NCCL writes the topology to the file that NCCL_TOPO_DUMP_FILE names",
+        {"NCCL INFO "}},
+    MistakenInput{
+        "it is Slurm's topology.yaml, which is not read; of switches and blocks scontrol show "
+        "topology prints what is",
+        {"\n- topology:"}},
+    MistakenInput{"it is lstopo's text; lstopo --of xml writes what is read",
+                  {"L#0 (P#", "Package L#0", "\nMachine ("}},
+    MistakenInput{
+        "it is a picture; lstopo --of xml, or gxp topo --format nccl-xml, write what is read",
+        {"\n<svg", "\n\x89PNG", "\n%PDF"}},
+    MistakenInput{"there is XML in other text; give the XML alone",
+                  {"<system version=", "<topology version="}},
+    MistakenInput{
+        "it is lspci's text; lstopo --of xml, or hwloc-gather-topology, write what is read",
+        {},
+        is_lspci},
+    MistakenInput{
+        "it is gxp's own JSON, for other programs; --format nccl-xml writes what is read again",
+        {"\"schema\": \"gxp.topo/"}},
+};
+
+[[noreturn]] void refuse(const SourceInput& input) {
+  for (const MistakenInput& mistaken : kMistakenInputs) {
+    if (has_one_of(input, mistaken.marks) ||
+        (mistaken.recognises != nullptr && mistaken.recognises(input)))
+      fail(ErrorKind::kCorrupt, "read topology {}: {}", input.name, mistaken.what);
+  }
+  std::vector<std::string> known;
+  for (const TopologySource& row : kSources)
+    known.push_back(fmt::format("{} ({})", row.summary, row.mark));
+  fail(ErrorKind::kCorrupt, "read topology {}: it is nothing that gxp knows: {}", input.name,
+       fmt::join(known, "; "));
+}
+
+}  // namespace
+
+std::span<const TopologySource> topology_sources() { return kSources; }
+
+bool is_nccl_xml(const SourceInput& input) { return is_xml_of(input, "system"); }
+
+// Recognised by a key that it must have, or by the start of its hosts.
+bool is_cluster_toml(const SourceInput& input) {
+  if (input.form != SourceForm::kFile) return false;
+  return has_one_of(input, {"\n[hosts]", "\n[[hosts]]", "\nmessage_overhead_us"});
+}
+
+SourceInput look_at_source(const std::string& what, const std::string& folder) {
+  SourceInput input{.name = what};
+  if (what == "-" && folder.empty()) {
+    input.name = "standard input";
+    input.form = SourceForm::kFile;
+    input.text = to_utf8(read_standard_input(kMaxSourceBytes));
+    return input;
+  }
+  if (std::ranges::any_of(kSources, [&](const auto& row) { return row.recognises(input); }))
+    return input;
+  const std::string path = std::filesystem::path(folder) / what;
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) {
+    if (errno != ENOENT && errno != ENOTDIR) check_sys(-1, fmt::format("read {}", path));
+    std::vector<std::string> names;
+    for (const SyntheticName& known : synthetic_names()) names.emplace_back(known.name);
+    const bool is_file = what.find_first_of("./") != std::string::npos;
+    fail(is_file ? ErrorKind::kIo : ErrorKind::kUsage,
+         "topology '{}': there is no such file, and no such name{}; known are {}", path,
+         did_you_mean(what, names), fmt::join(names, ", "));
+  }
+  input.form = S_ISDIR(status.st_mode) ? SourceForm::kDirectory : SourceForm::kFile;
+  input.name = path;
+  if (input.form == SourceForm::kFile) input.text = to_utf8(read_text_file(path, kMaxSourceBytes));
+  return input;
+}
+
+Topology load_topology(const std::string& what) { return load_topology(look_at_source(what)); }
+
+Topology load_topology(const SourceInput& input) {
+  const auto row = std::ranges::find_if(
+      kSources, [&](const TopologySource& source) { return source.recognises(input); });
+  if (row == kSources.end()) refuse(input);
+  return row->load(input);
+}
+
+HostTree load_host(const std::string& what) { return load_host(look_at_source(what)); }
+
+HostTree load_host(const SourceInput& input) {
+  Topology topology = load_topology(input);
+  if (topology.trees.empty()) {
+    fail(ErrorKind::kCorrupt, "read topology {}: {} does not say what is in a host", topology.name,
+         topology.source);
+  }
+  HostTree host = std::move(topology.trees.front());
+  if (topology.trees.size() > 1) {
+    host.notes.push_back(fmt::format("{}: there are {} kinds of hosts; this is the first",
+                                     topology.name, topology.trees.size()));
+  }
+  return host;
+}
+
+Topology topology_of(HostTree host) {
+  Topology topology{.name = host.name, .source = host.source};
+  topology.hosts.push_back({.name = host.name, .tree = 0});
+  topology.trees.push_back(std::move(host));
+  return topology;
+}
+
+}  // namespace gxp

@@ -1,0 +1,53 @@
+// The sources of topologies: one table, and the lookup of what a user named.
+//
+// One more source is a row in sources.cc and a file that makes a HostTree or a Topology.
+//   Errors  kIo: not readable, or not there. kUsage: no known name. kCorrupt: of no known kind, or
+//           what its reader says, with file, line and column. kUnavailable: a live host that cannot
+//           be looked at.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "lib/tools/topology/read/topology.h"
+
+namespace gxp {
+
+inline constexpr size_t kMaxSourceBytes = 64u << 20;
+
+enum class SourceForm { kName, kFile, kDirectory };
+
+// The user's name of a topology, and what was found there.
+struct SourceInput {
+  std::string name;  // "live", "ring:8", or a path
+  SourceForm form = SourceForm::kName;
+  std::string text{};  // a file's whole content
+};
+
+struct TopologySource {
+  std::string_view name;     // "nccl-xml"
+  std::string_view summary;  // for lists
+  std::string_view mark;     // by which users recognise it, for messages
+  bool (*recognises)(const SourceInput& input);
+  Topology (*load)(const SourceInput& input);
+};
+
+// In the order in which they are asked.
+std::span<const TopologySource> topology_sources();
+
+// Reads the file that the user named, in `folder` if one is given; otherwise "-" is standard input.
+// Names come before files: "./ring:8" is a file. The content decides the kind of a file.
+SourceInput look_at_source(const std::string& what, const std::string& folder = "");
+Topology load_topology(const SourceInput& input);
+Topology load_topology(const std::string& what);
+// Whether it is text of NCCL's or RCCL's topology XML, sound or not.
+bool is_nccl_xml(const SourceInput& input);
+// Whether it is a cluster TOML, likewise.
+bool is_cluster_toml(const SourceInput& input);
+// One host of load_topology(): the first, if there are several kinds of hosts, with a note.
+// kCorrupt: the inside of the hosts is not known.
+HostTree load_host(const SourceInput& input);
+HostTree load_host(const std::string& what);
+
+}  // namespace gxp

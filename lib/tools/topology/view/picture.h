@@ -1,0 +1,107 @@
+// A picture with all places: boxes, lines and text, before they are SVG. Layouts make it; tests
+// look for text that leaves its box or that a line crosses.
+//   Units  pixels, y downwards.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/tools/topology/view/text_width.h"
+
+namespace gxp {
+
+struct Point {
+  double x = 0;
+  double y = 0;
+};
+
+struct Area {
+  double x = 0;
+  double y = 0;
+  double width = 0;
+  double height = 0;
+  [[nodiscard]] double right() const { return x + width; }
+  [[nodiscard]] double bottom() const { return y + height; }
+  [[nodiscard]] double middle_x() const { return x + width / 2; }
+  [[nodiscard]] double middle_y() const { return y + height / 2; }
+};
+
+enum class BoxStyle : uint8_t {
+  kNumaNode,
+  kNumaHead,
+  kSwitch,
+  kSwitchHead,
+  kGpu,
+  kNic,
+  kDevice,
+  kLinkSwitch,    // NVSwitches, or links between all GPUs
+  kInterconnect,  // between NUMA nodes
+  kNetworkSwitch,
+  kHost,
+};
+
+// Told apart without colour: by being solid, hollow, dotted or dashed.
+enum class LineStyle : uint8_t { kPcie, kGpuLink, kInterNuma, kNetwork, kUnknown };
+
+// The style of all pictures.
+inline constexpr Font kTitleFont{.size = 17, .bold = true};
+inline constexpr Font kNameFont{.size = 12, .bold = true};
+inline constexpr Font kTextFont{.size = 11};
+inline constexpr double kMargin = 20;
+inline constexpr double kTitleHeight = 50;
+
+enum class Anchor : uint8_t { kStart, kMiddle };
+
+struct DrawnBox {
+  Area area{};
+  BoxStyle style = BoxStyle::kDevice;
+  std::string tip{};  // shown when pointed at; "": none
+};
+
+struct DrawnLine {
+  std::vector<Point> points{};  // joined by straight lines
+  double width = 1;
+  LineStyle style = LineStyle::kPcie;
+  // A kGpuLink is drawn as this many strands of kStrandPitch, whatever `width`; 0: a hollow line.
+  int strands = 1;
+  std::string tip{};
+};
+
+struct DrawnText {
+  Point at{};  // of the base line
+  std::string text{};
+  Font font{};
+  Anchor anchor = Anchor::kStart;
+  [[nodiscard]] Area area() const;
+};
+
+// Later boxes lie over earlier ones, lines over boxes, text over all.
+struct Picture {
+  std::string title{};
+  double width = 0;
+  double height = 0;
+  std::vector<DrawnBox> boxes{};
+  std::vector<DrawnLine> lines{};
+  std::vector<DrawnText> texts{};
+
+  // Puts all of `other` here, moved by `by`.
+  void add(const Picture& other, Point by);
+};
+
+inline constexpr double kStrandPitch = 3;
+
+// The width of things side by side.
+template <class Things, class WidthOf>
+double row_width(const Things& things, double gap, const WidthOf& width_of) {
+  double width = -gap;
+  for (const auto& one : things) width += width_of(one) + gap;
+  return width;
+}
+
+// One line's width for what it carries each way; a thin one if that is unknown (0).
+double line_width(double gb_per_s);
+
+std::string to_svg(const Picture& picture);
+
+}  // namespace gxp

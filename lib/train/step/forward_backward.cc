@@ -1,0 +1,84 @@
+#include "lib/train/step/forward_backward.h"
+
+#include <vector>
+
+#include "lib/train/step/unit_binding.h"
+
+namespace gxp {
+
+ForwardBackward::ForwardBackward(const RunConfig& config, Backend& backend, ShardedMemory& sharded,
+                                 const RunningStep& step, const Dataset& data)
+    : host_ops_(backend.on_host()),
+      sharded_(sharded),
+      step_(step),
+      model_(make_model(sharded.plan.architecture, *backend.ops)),
+      loader_(data, {config.data.order, config.train.seed, data.sample_count()},
+              {.rank = sharded.rank,
+               .world_size = sharded.groups.world_size,
+               .rows = config.train.micro_batch,
+               .in_a_row = sharded.plan.shape.add_in_pairs ? sharded.plan.shape.grad_accum : 1}),
+      loss_sum_(*backend.device, sharded.memory.of(sharded.program.loss_sum)),
+      all_losses_(backend.device->allocate_host(sizeof(float) * sharded.plan.shape.rows *
+                                                sharded.plan.shape.positions *
+                                                size_t(sharded.plan.shape.grad_accum))) {
+  loader_.start(0);
+}
+
+std::function<void()> ForwardBackward::bind(const Op& op) {
+  if (op.kind == OpKind::kNextBatch)
+    return bind_next_batch(sharded_.lanes, sharded_.memory, sharded_.plan.shape, op,
+                           [this](const Tensor& tokens, const Tensor& targets) {
+                             loader_.next(tokens, targets, Deadline::after(kDataTimeout));
+                           });
+  if (op.kind == OpKind::kReduceLoss)
+    return sharded_.calls.bind(RankGroup::kWorld, Collective::kAllReduce,
+                               sharded_.tensor(sharded_.program.loss_sum));
+  Model& model = *model_;
+  const UnitTensors t = bind_unit(sharded_.plan, sharded_.plan.shape, sharded_.memory, op);
+  const bool accumulate = op.gradients.accumulate;
+  if (op.kind == OpKind::kForward) return [&model, t, unit = op.unit] { model.forward(unit, t); };
+  if (op.kind == OpKind::kRecompute)
+    return [&model, t, what = op.buffers.recompute] { model.recompute(t, what); };
+  if (op.kind == OpKind::kBackward)
+    return [&model, t, unit = op.unit, accumulate] { model.backward(unit, t, accumulate); };
+  GXP_ASSERT(op.kind == OpKind::kLoss);
+  return [this, t, micro = op.micro, accumulate] { loss(micro, t, accumulate); };
+}
+
+void ForwardBackward::loss(int micro, const UnitTensors& tensors, bool accumulate) {
+  const StepResult& result = step_.result;
+  model_->loss(tensors, float(result.loss_scale / double(result.tokens)), accumulate);
+  sharded_.lanes[Lane::kCompute].copy(losses_of(micro).memory, tensors.losses.memory);
+  if (micro + 1 == sharded_.plan.shape.grad_accum) send_loss();
+}
+
+// On the host, of a micro-batch.
+Tensor ForwardBackward::losses_of(int micro) const {
+  const StepShape& shape = sharded_.plan.shape;
+  const Shape all = {size_t(shape.grad_accum), shape.rows * shape.positions};
+  return Tensor(all_losses_.memory(), DType::kF32, all).rows(size_t(micro), 1);
+}
+
+// The micro-batches' losses are added in the order of their gradients. The wish to stop travels
+// with their sum, so that all ranks stop after the same step.
+void ForwardBackward::send_loss() {
+  Stream& compute = sharded_.lanes[Lane::kCompute];
+  compute.finish(Deadline::after(kComputeTimeout));
+  const StepShape& shape = sharded_.plan.shape;
+  std::vector<double> waiting;  // sums that wait for others
+  for (int micro = 0; micro < shape.grad_accum; ++micro) {
+    waiting.push_back(host_ops_.sum(losses_of(micro)));
+    const int completed = shape.add_in_pairs ? sums_completed(micro) : int(micro > 0);
+    for (int i = 0; i < completed; ++i) {
+      const double newest = waiting.back();
+      waiting.pop_back();
+      waiting.back() += newest;
+    }
+  }
+  auto* sums = reinterpret_cast<double*>(loss_sum_.host().data);
+  sums[0] = waiting.front();
+  sums[1] = step_.wish_to_stop ? 1 : 0;
+  loss_sum_.send(compute);
+}
+
+}  // namespace gxp

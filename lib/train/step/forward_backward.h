@@ -1,0 +1,45 @@
+// The forward and backward passes of a step's micro-batches, and the step's loss.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "lib/config/run_config.h"
+#include "lib/data/batch_loader.h"
+#include "lib/device/mirror.h"
+#include "lib/model/model.h"
+#include "lib/train/step/backend.h"
+#include "lib/train/step/step_result.h"
+#include "lib/zero/sharded_memory.h"
+
+namespace gxp {
+
+// Carries out kNextBatch, kForward, kLoss, kRecompute, kBackward and kReduceLoss.
+//   Errors   kIo, kCorrupt: the data.
+class ForwardBackward {
+ public:
+  // All arguments outlive it. `data` are read from position 0.
+  ForwardBackward(const RunConfig& config, Backend& backend, ShardedMemory& sharded,
+                  const RunningStep& step, const Dataset& data);
+
+  // The next step reads the data from position `samples` of their order.
+  void continue_from(uint64_t samples) { loader_.start(samples); }
+
+  std::function<void()> bind(const Op& op);
+
+ private:
+  void loss(int micro, const UnitTensors& tensors, bool accumulate);
+  [[nodiscard]] Tensor losses_of(int micro) const;
+  void send_loss();
+
+  Ops& host_ops_;
+  ShardedMemory& sharded_;
+  const RunningStep& step_;
+  const std::unique_ptr<Model> model_;
+  BatchLoader loader_;
+  const Mirror loss_sum_;    // of the program's buffer
+  const Buffer all_losses_;  // of the step's micro-batches, on the host
+};
+
+}  // namespace gxp
