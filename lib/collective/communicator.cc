@@ -212,10 +212,9 @@ std::unique_ptr<Communicator::Impl> Communicator::Impl::split(int color, int key
 
 KeptMemory Communicator::Impl::keep(Memory memory) {
   settle();
-  Support nvls;
   guard([] { return "register memory"; },
-        [&](Deadline deadline) { nvls = engine_->keep_memory(memory, sequence_++, deadline); });
-  return {*engine_, memory, std::move(nvls)};
+        [&](Deadline deadline) { engine_->keep_memory(memory, deadline); });
+  return {*engine_, memory};
 }
 
 JoinedDevice Communicator::Impl::join_device(const FoldingDevice& device) {
@@ -224,11 +223,6 @@ JoinedDevice Communicator::Impl::join_device(const FoldingDevice& device) {
   guard([] { return "join device"; },
         [&](Deadline deadline) { support = engine_->join_device(device, sequence_++, deadline); });
   return {*engine_, std::move(support), [state = state_] { state->watch.forget_all(); }};
-}
-
-std::string describe_nvls(const Support& nvls) {
-  return nvls ? "NVLS: the switch between the GPUs adds all-reduces"
-              : "NVLS is not used: " + nvls.reason;
 }
 
 Communicator::Communicator(std::unique_ptr<Transport> transport, Device& device,

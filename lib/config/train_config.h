@@ -133,7 +133,7 @@ struct TrainConfig {
           "any-world-size: what 1, 2, 4, ... ranks train is the same to the bit, where ranks x "
           "grad_accum is the same power of two; costs memory for log2(grad_accum) sums of a "
           "step's gradients. off: also faster ways whose sums have no fixed order: cuDNN's own "
-          "choice for attention's backward pass, NVLink's switches, and NCCL by itself.",
+          "choice for attention's backward pass, and NCCL's sums.",
           one_of("world-size", "any-world-size", "off"));
   }
 

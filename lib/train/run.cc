@@ -115,9 +115,6 @@ class Run {
     if (is_on_device() && !trainer_.device_collectives())
       log_info("gradients and parameters go through host memory: {}",
                trainer_.device_collectives().reason);
-    const bool by_gpus = is_on_device() && trainer_.device_collectives();
-    if (by_gpus && communicator_.world_size() > 1 && communicator_.engine_name() == "native")
-      log_info("{}", describe_nvls(trainer_.nvls()));
     const MemoryUse use = backend_.device->tracker().live();
     log_info("{} on {}: {:.2f} M parameters, {} x {} thread(s), {}{}", config_.model.family,
              backend_.ops->description(), double(summary_.parameters) / 1e6,

@@ -105,13 +105,6 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
       runner_(*backend.lanes, plan_.step.program, sharded_.memory,
               [this](const Op& op) { return bind(op); }) {}
 
-Support Trainer::nvls() const {
-  if (sharded_.kept.empty()) return {false, "calls are not queued between the GPUs"};
-  for (const KeptMemory& kept : sharded_.kept)
-    if (!kept.nvls()) return kept.nvls();
-  return {};
-}
-
 // The part that carries out an operation.
 std::function<void()> Trainer::bind(const Op& op) {
   switch (op.kind) {

@@ -12,7 +12,7 @@
 // twice in a call between the GPUs' memory; nothing has been measured between GPUs yet. Ranks that
 // share a GPU can neither have NCCL nor use a link, so the model decides nothing for them. NCCL
 // comes first only where the run has not asked for bits that do not depend on the layout: NCCL
-// orders its sums by size and topology, and switches may add (NVLS).
+// orders its sums by size and topology, and has switches add (NVLS).
 #pragma once
 
 #include <string>

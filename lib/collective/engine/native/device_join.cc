@@ -102,37 +102,6 @@ Support NativeEngine::join_device(const FoldingDevice& device, uint32_t sequence
   return {false, "the ranks are on several hosts"};
 }
 
-// As far as all ranks know without asking each other.
-Support NativeEngine::may_use_switch() const {
-  if (!settings_.nvls) return {false, "comm.nvls is false"};
-  if (settings_.layout_invariant)
-    return {false,
-            "the switch adds in an order of its own, and bits are to be reproducible; "
-            "train.deterministic = \"off\" lets it (in allreduce-test: no --deterministic)"};
-  if (world_size() < SwitchWay::kLeastRanks)
-    return {false, fmt::format("among fewer than {} ranks it would take more of the GPUs' links",
-                               SwitchWay::kLeastRanks)};
-  if (!on_device_ || !supports_memory(MemorySpace::kCuda))
-    return {false, "the ranks' GPUs do not reach each other's memory"};
-  if (!state_->own_devices) return {false, "ranks share a GPU"};
-  return {};
-}
-
-Support NativeEngine::keep_memory(Memory memory, uint32_t sequence, Deadline deadline) {
-  if (Support may = may_use_switch(); !may) return may;
-  const auto agree = [&](const Support& mine) -> Support {
-    const std::vector<Support> all = share_verdicts(mine, sequence, deadline);
-    const auto refused = std::ranges::find(all, false, &Support::ok);
-    if (refused == all.end()) return {};
-    return {false, fmt::format("rank {}: {}", refused - all.begin(), refused->reason)};
-  };
-  return on_device_->keep(*state_->device_peers, memory, agree, deadline);
-}
-
-void NativeEngine::forget_memory(Memory memory) noexcept {
-  if (on_device_) on_device_->forget(memory);
-}
-
 Support NativeEngine::can_share(const FoldingDevice& device) const {
   const SharedArena* const arena = state_->transport->shared_arena();
   if (arena == nullptr || arena->ranks().size() < 2)

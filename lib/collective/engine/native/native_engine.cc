@@ -229,7 +229,6 @@ void NativeEngine::set_selection(const SelectionSettings& settings) {
   check_algorithm_name(settings.algorithm);
   settings_ = settings;
   limits_.wanted = wanted_way(settings);
-  if (on_device_) on_device_->leave_order_open(settings.nvls && !settings.layout_invariant);
   plans_.clear();
   last_ = {};
 }

@@ -51,10 +51,6 @@ class NativeEngine final : public Engine {
   [[nodiscard]] Support join_device(const FoldingDevice& device, uint32_t sequence,
                                     Deadline deadline) override;
   void leave_device() noexcept override;
-  // Memory that is kept lies behind common addresses for the GPUs' switch, where bits may be its
-  // own (SelectionSettings) and that gains something (device_memory/switch_way.h).
-  [[nodiscard]] Support keep_memory(Memory memory, uint32_t sequence, Deadline deadline) override;
-  void forget_memory(Memory memory) noexcept override;
 
   void execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) override;
   // Between devices that reach each other, each of one rank. One stream for all calls.
@@ -130,7 +126,6 @@ class NativeEngine final : public Engine {
   [[nodiscard]] std::vector<std::string> share_identities(const std::string& mine,
                                                           uint32_t sequence, Deadline deadline);
   [[nodiscard]] Support can_share(const FoldingDevice& device) const;
-  [[nodiscard]] Support may_use_switch() const;
   [[nodiscard]] PeerCall describe(std::span<const PeerMessage> messages);
 
   std::shared_ptr<EngineState> state_;  // owners: this engine and those split from it

@@ -57,7 +57,7 @@ class NcclEngine final : public LibraryEngine {
   void exchange(std::span<const PeerMessage> messages, Deadline deadline) override;
   [[nodiscard]] std::unique_ptr<Engine> split(int color, int key, uint32_t sequence,
                                               Deadline deadline) override;
-  Support keep_memory(Memory memory, uint32_t sequence, Deadline deadline) override;
+  void keep_memory(Memory memory, Deadline deadline) override;
   void forget_memory(Memory memory) noexcept override;
   void abort(std::string_view reason) noexcept override {
     state_->aborted->set(reason);
@@ -294,10 +294,8 @@ NcclComm* NcclEngine::join_group(int color, int key, Deadline deadline) {
   return part;
 }
 
-Support NcclEngine::keep_memory(Memory memory, uint32_t /*sequence*/, Deadline deadline) {
-  Support unknown{false, "engine nccl decides that itself"};
-  if (memory.bytes == 0 || !has(state_->library.version(), NcclFeature::kRegistration))
-    return unknown;
+void NcclEngine::keep_memory(Memory memory, Deadline deadline) {
+  if (memory.bytes == 0 || !has(state_->library.version(), NcclFeature::kRegistration)) return;
   NcclRegistration::Kind kind = NcclRegistration::Kind::kBuffer;
   if (has(state_->library.version(), NcclFeature::kWindows)) {
     // NCCL maps whole allocations that have a file descriptor.
@@ -310,7 +308,6 @@ Support NcclEngine::keep_memory(Memory memory, uint32_t /*sequence*/, Deadline d
   }
   kept_.push_back(std::make_unique<NcclRegistration>(state_->library, comm_, memory, kind));
   wait_until([this] { return comm_->is_ready(); }, deadline);
-  return unknown;
 }
 
 void NcclEngine::forget_memory(Memory memory) noexcept {
