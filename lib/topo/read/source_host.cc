@@ -4,11 +4,9 @@
 
 #include "lib/base/error.h"
 #include "lib/base/host_name.h"
-#include "lib/base/text/text_file.h"
 #include "lib/topo/model/text_parts.h"
 #include "lib/topo/read/nvml.h"
 #include "lib/topo/read/sysfs_host.h"
-#include "lib/topo/read/system_archive.h"
 
 namespace gxp {
 
@@ -26,12 +24,6 @@ HostTree probe_host() {
         error.what() + ")");
   }
   return host;
-}
-
-std::unique_ptr<SystemRoot> open_recorded_root(const std::string& path) {
-  std::error_code unreachable;  // which read_text_file() tells
-  if (std::filesystem::is_directory(path, unreachable)) return open_recorded_directory(path);
-  return parse_system_archive(read_text_file(path, kMaxArchiveFileBytes), path);
 }
 
 HostTree read_recorded_root(const SystemRoot& root, const std::string& path) {

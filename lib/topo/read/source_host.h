@@ -1,9 +1,8 @@
 // Hosts by their /proc and /sys (sysfs_host.h): the one that gxp runs on, with the facts of the
-// GPUs' driver, and hosts that hwloc-gather-topology recorded as a directory or a tar of one. A
-// recording lacks what only a driver knows: the GPUs' numbers, memory and NVLinks.
+// GPUs' driver, and hosts that hwloc-gather-topology recorded as a directory. A recording
+// lacks what only a driver knows: the GPUs' numbers, memory and NVLinks.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "lib/topo/model/host_tree.h"
@@ -11,13 +10,9 @@
 
 namespace gxp {
 
-inline constexpr size_t kMaxArchiveFileBytes = 64u << 20;
-
 // HostTree::absent says what the host lacks. kUnavailable: there is no /sys.
 HostTree probe_host();
 
-// Errors as of open_recorded_directory(), read_text_file() and parse_system_archive().
-std::unique_ptr<SystemRoot> open_recorded_root(const std::string& path);
 // `path` is for its name where the recording has none.
 HostTree read_recorded_root(const SystemRoot& root, const std::string& path);
 
