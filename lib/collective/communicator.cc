@@ -147,10 +147,7 @@ void Communicator::Impl::settle() {
 void Communicator::Impl::enqueue(const Call& call, const ConstMemory& input, const Memory& output,
                                  Stream& stream) {
   check(call, input, output);
-  const auto is_elsewhere = [](const ConstMemory& memory) {
-    return memory.bytes > 0 && memory.space != MemorySpace::kCuda;
-  };
-  if (!engine_->queues_calls() || is_elsewhere(input) || is_elsewhere(output) ||
+  if (!engine_->queues_calls() || is_host_memory(input) || is_host_memory(output) ||
       call.collective == Collective::kBarrier)
     fail(ErrorKind::kUsage, "queue {}: engine '{}' {}", to_string(call), engine_->name(),
          engine_->queues_calls() ? "queues calls on device memory alone" : "queues no calls");

@@ -25,6 +25,11 @@
 
 namespace gxp {
 
+// Whether there is memory, and it is no device's.
+inline bool is_host_memory(const ConstMemory& memory) {
+  return memory.bytes > 0 && memory.space == MemorySpace::kHost;
+}
+
 // One message of Communicator::send() or recv().
 struct PeerMessage {
   bool sends = false;

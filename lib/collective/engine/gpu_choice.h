@@ -16,6 +16,7 @@
 #pragma once
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "lib/base/error.h"
@@ -27,6 +28,7 @@ struct GpuRankFacts {
   std::string host;
   std::string gpu;  // its name (DeviceSharing::identity()); "": it computes on none
   Support nccl;     // whether it can load NCCL; the reason is its version, or why not
+  auto fields() { return std::tie(host, gpu, nccl.ok, nccl.reason); }
 };
 
 struct GpuChoice {

@@ -8,6 +8,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/collective/engine/gather.h"
 #include "lib/collective/engine/library_wait.h"
 #include "lib/collective/engine/nccl/nccl_calls.h"
 #include "lib/collective/engine/nccl/nccl_communicator.h"
@@ -121,15 +122,12 @@ void NcclEngine::find_place(Deadline deadline) {
     state_->recorder->define_group(group_, places.front().rank, world_size_);
 }
 
-// What every rank of the group says.
 template <class Fact>
 std::vector<Fact> NcclEngine::gather(const Fact& mine, Deadline deadline) {
-  std::vector<Fact> all(size_t(world_size_), Fact{});
-  const Call call{.collective = Collective::kAllGather,
-                  .dtype = DType::kU8,
-                  .count = all.size() * sizeof(Fact)};
-  run(call, {reinterpret_cast<const std::byte*>(&mine), sizeof mine}, memory_of(all), deadline);
-  return all;
+  return gather_values(rank_, world_size_, mine,
+                       [&](const Call& call, ConstMemory input, Memory output) {
+                         run(call, input, output, deadline);
+                       });
 }
 
 // What is registered is deregistered before the communicator ends in good order; kernels that may
