@@ -50,6 +50,11 @@ Tensor Parameters::own(int wrap) const {
   return shard.rows(size_t(part) * count, count);
 }
 
+std::function<void()> Parameters::bind(const Op& op) {
+  return op.kind == OpKind::kRoundParameters ? bind_round(op)
+                                             : bind_gather(op, sharded_.program, sharded_.memory);
+}
+
 std::function<void()> Parameters::bind_round(const Op& op) {
   const ShardPlaces places = sharded_.places();
   const Tensor master = sharded_.tensor(sharded_.program.master_weights);
