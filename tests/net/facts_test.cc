@@ -11,11 +11,12 @@ struct Told {
   size_t bytes = 0;
   double rate = 0;
   bool paced = true;
-  auto fields() { return std::tie(text, bytes, rate, paced); }
+  std::vector<std::string> names;
+  auto fields() { return std::tie(text, bytes, rate, paced, names); }
   bool operator==(const Told&) const = default;
 };
 
-const Told kTold{std::string(100000, 'x') + '\0' + "end", SIZE_MAX, 0.1, false};
+const Told kTold{std::string(100000, 'x') + '\0' + "end", SIZE_MAX, 0.1, false, {"a", "", "c\n"}};
 
 }  // namespace
 
@@ -31,12 +32,13 @@ TEST_CASE("facts of any length are exchanged whole", "[net]") {
 TEST_CASE("facts with other fields are refused", "[net]") {
   using Fields = std::vector<std::string>;
   const auto fields = GENERATE(values<Fields>({{},
-                                               {"a", "1", "0.5"},
-                                               {"a", "1", "0.5", "1", "1"},
-                                               {"a", "-1", "0.5", "1"},
-                                               {"a", "1x", "0.5", "1"},
-                                               {"a", "1", "", "1"},
-                                               {"a", "1", "0.5", "2"}}));
+                                               {"a", "1", "0.5", "1"},
+                                               {"a", "1", "0.5", "1", "", ""},
+                                               {"a", "-1", "0.5", "1", ""},
+                                               {"a", "1x", "0.5", "1", ""},
+                                               {"a", "1", "", "1", ""},
+                                               {"a", "1", "0.5", "2", ""},
+                                               {"a", "1", "0.5", "1", "b"}}));
   const std::string packed = pack_strings(fields);
   CHECK(error_of([&] { unpack_fact<Told>(packed); }).kind == ErrorKind::kPeer);
   CHECK(error_of([&] { unpack_fact<Told>(packed + "x"); }).kind == ErrorKind::kPeer);

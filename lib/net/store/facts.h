@@ -1,6 +1,6 @@
-// Facts that ranks tell each other: structs whose fields() is a std::tie() of texts, numbers and
-// truth values, each packed into one text of any length for Store::gather(), Store::set() or
-// gather_texts().
+// Facts that ranks tell each other: structs whose fields() is a std::tie() of texts, lists of texts,
+// numbers and truth values, each packed into one text of any length for Store::gather(),
+// Store::set() or gather_texts().
 //   Errors  kPeer: what a rank has told has other fields.
 #pragma once
 
@@ -10,7 +10,6 @@
 #include <string>
 #include <string_view>
 #include <tuple>
-#include <type_traits>
 #include <vector>
 
 #include "lib/base/error.h"
@@ -25,28 +24,31 @@ auto fields_of(Fact& fact) {
 }
 inline auto fields_of(Support& support) { return std::tie(support.ok, support.reason); }
 
+inline std::string pack_field(bool field) { return field ? "1" : "0"; }
+inline std::string pack_field(const std::vector<std::string>& field) { return pack_strings(field); }
 template <class Field>
 std::string pack_field(const Field& field) {
-  if constexpr (std::is_same_v<Field, bool>)
-    return field ? "1" : "0";
-  else
-    return fmt::format("{}", field);
+  return fmt::format("{}", field);
 }
 
 // False: it is none of that type.
-template <class Field>
-bool unpack_field(const std::string& text, Field& field) {
-  if constexpr (std::is_same_v<Field, std::string>) {
-    field = text;
-    return true;
-  } else if constexpr (std::is_same_v<Field, bool>) {
-    field = text == "1";
-    return field || text == "0";
-  } else {
-    const char* const end = text.data() + text.size();
-    const auto read = std::from_chars(text.data(), end, field);
-    return read.ec == std::errc() && read.ptr == end;
-  }
+inline bool unpack_field(const std::string& text, std::string& field) {
+  field = text;
+  return true;
+}
+inline bool unpack_field(const std::string& text, std::vector<std::string>& field) {
+  field = unpack_strings(text);
+  return true;
+}
+inline bool unpack_field(const std::string& text, bool& field) {
+  field = text == "1";
+  return field || text == "0";
+}
+template <class Number>
+bool unpack_field(const std::string& text, Number& field) {
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, field);
+  return read.ec == std::errc() && read.ptr == end;
 }
 
 template <class Fact>
