@@ -160,7 +160,7 @@ class Run {
     profiled_.end_step(trainer_.steps_done());
     const StepResult& r = metrics.result;
     summary_.loss = r.loss;
-    if (config_.train.precision == "fp16")
+    if (config_.train.precision == NumberType::kFp16)
       metrics.skipped_steps = trainer_.clipping().steps_skipped();
     if (r.skipped && leads())
       log_info("step {}: gradients overflow at loss scale {}; no update", r.step, r.loss_scale);

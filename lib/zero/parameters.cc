@@ -23,7 +23,7 @@ Parameters::Parameters(ShardedMemory& sharded, Ops& ops, Ops& host_ops, const Tr
     : sharded_(sharded),
       ops_(ops),
       host_ops_(host_ops),
-      is_stochastic_(train.rounding == "stochastic"),
+      is_stochastic_(train.rounding == Rounding::kStochastic),
       seed_(train.seed) {}
 
 void Parameters::round_with(Ops& ops, const RoundedPart& part, int64_t step) const {
