@@ -60,7 +60,7 @@ lint: ## Check format and run clang-tidy on what differs from HEAD; ALL=1: on al
 
 gpu-bundle: ## Pack what gpu-check needs on a machine with a GPU and without nvcc; GPU_ARCH=90a: for an H100 or H200
 	@$(packages) build test
-	@cmake --preset cuda -DGXP_TESTS=ON -DGXP_BENCH=ON -DGXP_STATIC_ARCHIVE=ON -DCMAKE_CUDA_ARCHITECTURES=$(GPU_ARCH)-real
+	@cmake --preset cuda -DGXP_TESTS=ON -DGXP_BENCH=ON -DCMAKE_CUDA_ARCHITECTURES=$(GPU_ARCH)-real
 	@cmake --build build/cuda -j $(JOBS) --target gxp gxp_cuda_test gxp_cuda_bench gxp_kernel_times
 	@bench/gpu_bundle.sh build/cuda build/gpu-bundle
 

@@ -20,7 +20,6 @@ for program in cmd/gxp tests/cuda/gxp_cuda_test bench/gxp_cuda_bench bench/libgx
   for library in $libraries; do
     case $library in
       */libstdc++.so* | */libgcc_s.so*) place=fallback ;;
-      */libicu*) echo "gpu_bundle.sh: $program needs $library; configure with -DGXP_STATIC_ARCHIVE=ON" >&2; exit 1 ;;
       *) place=lib ;;
     esac
     [ -e "$bundle/$place/${library##*/}" ] || strip -o "$bundle/$place/${library##*/}" "$library"

@@ -7,16 +7,20 @@
 //           2 (N - 1) of these with n / N bytes; half of them store where these add.
 // Times are medians over the rounds, as rank 0 sees them.
 #include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "bench/ranks.h"
 #include "lib/base/bytes.h"
 #include "lib/base/log.h"
+#include "lib/net/socket/socket.h"
+#include "lib/net/store/store_server.h"
 #include "lib/transport/table/table.h"
 
 namespace gxp {
@@ -91,6 +95,30 @@ void measure(Transport& transport, const std::string& name, int rounds) {
     const double step =
         median_seconds(rounds, batch, [&] { exchange(transport, leaving, sums, bytes); });
     if (reports) report(name, "exchange", bytes, step);
+  }
+}
+
+// Runs body(store, secret) on so many ranks, of which this process is rank 0; returns when all have
+// ended.
+void run_ranks(int ranks, Deadline deadline,
+               const std::function<void(Store&, const Secret&)>& body) {
+  const Secret secret = Secret::generate();
+  Fd listener = listen_tcp({"127.0.0.1", 0});
+  const Endpoint server = local_endpoint(listener.get());
+  const auto run_rank = [&](int rank) {
+    Store store(server, rank, ranks, secret, deadline);
+    body(store, secret);
+    store.close();
+  };
+  for (int rank = 1; rank < ranks; ++rank) {
+    if (fork() != 0) continue;
+    listener.reset();
+    run_rank(rank);
+    _exit(0);
+  }
+  const StoreServer store_server(std::move(listener), ranks, secret);
+  run_rank(0);
+  while (wait(nullptr) > 0) {
   }
 }
 

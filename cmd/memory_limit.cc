@@ -93,10 +93,12 @@ MemoryNeed check_memory_limit(const RunConfig& config, const PlannedRanks& ranks
 KeepChoice choose_keep(const RunConfig& config, const PlannedRanks& ranks,
                        const Environment& environment, const MemoryLimit& limit,
                        const MemoryNeed& without) {
-  if (config.train.keep != "auto" || config.train.device != "cuda" || limit.bytes == 0) return {};
+  if (config.train.keep != KeepSetting::kAuto || config.train.device != TrainDevice::kCuda ||
+      limit.bytes == 0)
+    return {};
   const RankPlanner planner(config, ranks, environment, limit);
   RunConfig keeping = config;
-  keeping.train.keep = "norms";
+  keeping.train.keep = KeepSetting::kNorms;
   const uint64_t allowed = config.train.device_memory_bytes;
   const MemoryNeed with_norms = planner.need(keeping);
   return choose_keep(

@@ -33,8 +33,9 @@ Network network_of_run(const RunConfig& config, const PlannedRanks& ranks,
          "plan a run with comm.engine {}: that library decides itself what it sends; plan with "
          "native",
          comm.engine);
-  const JobSettings job{
-      .comm = comm, .layout_invariant = config.train.deterministic != "off", .configuration = {}};
+  const JobSettings job{.comm = comm,
+                        .layout_invariant = config.train.deterministic != Determinism::kOff,
+                        .configuration = {}};
   const CommunicatorOptions options =
       communicator_options(job, find_profile(comm.profile, environment));
   const TransportChoice transports = transports_of(comm, ranks);

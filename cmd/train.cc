@@ -81,7 +81,7 @@ int run(TrainOptions& options) {
   }
   check_usable(options, config.run);
   const JobSettings job{.comm = config.run.comm,
-                        .layout_invariant = config.run.train.deterministic != "off",
+                        .layout_invariant = config.run.train.deterministic != Determinism::kOff,
                         .configuration = flatten(config.run),
                         .chooses_by_gpus = true};
   check_job(job, environment);
@@ -90,7 +90,7 @@ int run(TrainOptions& options) {
   check_memory_limit(config.run, planned, environment,
                      {.bytes = config.run.train.device_memory_bytes,
                       .source = "train.device_memory_bytes",
-                      .on_gpu = config.run.train.device == "cuda"});
+                      .on_gpu = config.run.train.device == TrainDevice::kCuda});
   if (const auto launched = launch_ranks(options.launch, environment, job.comm)) return *launched;
 
   options.run.settings = job.configuration;
@@ -103,8 +103,9 @@ int run(TrainOptions& options) {
   RunConfig run = settings_on(config.run, {.nproc = identity.local_world_size});
   Backend backend = make_backend(run.train, identity.local_world_size, identity.local_rank);
   // What was "auto" is known now, and what is planned depends on it.
-  run.train.device = backend.device->space() == MemorySpace::kCuda ? "cuda" : "cpu";
-  if (!backend.has_cudnn) run.train.attention = "own";
+  run.train.device =
+      backend.device->space() == MemorySpace::kCuda ? TrainDevice::kCuda : TrainDevice::kCpu;
+  if (!backend.has_cudnn) run.train.attention = AttentionChoice::kOwn;
   JobSettings placed = job;
   if (backend.device->space() == MemorySpace::kCuda) placed.gpu = backend.device.get();
   run_rank(options.launch, environment, placed, backend.host(), [&](Communicator& communicator) {

@@ -20,16 +20,6 @@
 
 namespace gxp {
 
-// What a switch between GPUs reduces (PTX ISA, multimem.ld_reduce): sums of the types that
-// gradients have, each in f32 and rounded once; and of integers. Floats have no minimum and maximum
-// here: the ISA does not say what becomes of a NaN, which reduce_op.h keeps.
-constexpr bool switch_reduces(ReduceOp op, DType dtype) {
-  const bool is_integer = dtype == DType::kI32 || dtype == DType::kI64;
-  const bool is_float = dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16;
-  if (op == ReduceOp::kSum) return is_integer || is_float;
-  return is_integer && (op == ReduceOp::kMin || op == ReduceOp::kMax);
-}
-
 struct FoldOptions {
   std::optional<double> factor{};  // of sums: the result is scaled by it (scale())
   unsigned blocks = 0;             // of threads, at most; 0: DeviceFolds::kBlocks
@@ -42,23 +32,12 @@ class DeviceFolds {
   // Keep a GPU's own memory busy: four blocks for each multiprocessor of an H100. There, 32 blocks
   // read and write 1.2 TB/s (2 sources) and 1.7 TB/s (4 sources), where copies reach 2.9 TB/s.
   static constexpr unsigned kWideBlocks = 528;
-  static constexpr size_t kSwitchBytes = 16;  // that a switch moves at once
 
   virtual ~DeviceFolds() = default;
   // fold_all() of up to kMostSources sources into as many targets.
   virtual void fold_all(Stream& stream, std::span<std::byte* const> targets,
                         std::span<const std::byte* const> sources, size_t bytes, DType dtype,
                         ReduceOp op, const FoldOptions& options) = 0;
-  // At addresses that stand for memory of several devices (device/device_sharing.h,
-  // DeviceMulticast): all places behind `to` become the reduction of all places behind `from`, in
-  // an order of the switch's own, so with bits of its own. `bytes` and both addresses are multiples
-  // of kSwitchBytes; switch_reduces(op, dtype). `to` may be `from`, but not overlap it otherwise.
-  virtual void fold_in_switch(Stream& stream, std::byte* to, const std::byte* from, size_t bytes,
-                              DType dtype, ReduceOp op) = 0;
-  // All places behind `to` become what is at `from`, memory of the device; which may be its own
-  // place behind `to`. Multiples as above.
-  virtual void store_by_switch(Stream& stream, std::byte* to, const std::byte* from,
-                               size_t bytes) = 0;
   // Queues that the stream waits for its peers' (math/meeting.h): what it was given before is seen
   // by all that they are given behind the same meeting. It takes one multiprocessor, so each
   // device meets as one rank only; kernels of ranks that share a device might wait for each other's

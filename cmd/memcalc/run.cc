@@ -55,11 +55,12 @@ int plan_memory_of_run(const MemcalcOptions& options, MemcalcView view) {
   if (!view.limit_bytes && config.train.device_memory_bytes > 0)
     view.limit_bytes = config.train.device_memory_bytes;
   Report report{.schema = "gxp.memcalc/1"};
-  report.facts = {
-      {{"run"}, options.model},
-      {{"strategy"}, config.parallel.strategy},
-      {{"recompute"}, config.train.recompute},
-      {{"keep"}, config.train.keep == "auto" ? "auto, counted as none" : config.train.keep}};
+  report.facts = {{{"run"}, options.model},
+                  {{"strategy"}, config.parallel.strategy},
+                  {{"recompute"}, std::string(config.train.recompute)},
+                  {{"keep"},
+                   config.train.keep == KeepSetting::kAuto ? "auto, counted as none"
+                                                           : std::string(config.train.keep)}};
   if (view.limit_bytes)
     report.facts.push_back({{"limit_bytes", "limit", Style::kBytes}, int64_t(*view.limit_bytes)});
   add_limit_rule(report, options.limit);

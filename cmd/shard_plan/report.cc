@@ -132,16 +132,17 @@ void add_choices(Report& report, const RunChoices& choices) {
     const PlannedStep& step = choices.best[i];
     const RunConfig& run = choices.settings[i];
     const auto& beside = step.plan.step.program.offloaded_bytes;
-    const bool both = run.offload.parameters != "none";
-    table.add_row(
-        {int64_t(total_of(step.memory.peak)), int64_t(beside[size_t(Storage::kHost)]),
-         int64_t(beside[size_t(Storage::kFile)]), step.time.seconds, step.time.exposed_seconds,
-         run.parallel.strategy, int64_t{step.plan.step.program.groups.shard_size},
-         int64_t{run.train.micro_batch}, int64_t{run.train.grad_accum}, run.train.recompute,
-         both                              ? "all"
-         : run.offload.optimizer == "none" ? "none"
-                                           : "optimizer",
-         int64_t(sent_by(step.traffic, step.rank))});
+    const bool both = run.offload.parameters != OffloadTo::kNone;
+    table.add_row({int64_t(total_of(step.memory.peak)), int64_t(beside[size_t(Storage::kHost)]),
+                   int64_t(beside[size_t(Storage::kFile)]), step.time.seconds,
+                   step.time.exposed_seconds, run.parallel.strategy,
+                   int64_t{step.plan.step.program.groups.shard_size},
+                   int64_t{run.train.micro_batch}, int64_t{run.train.grad_accum},
+                   std::string(run.train.recompute),
+                   both                                        ? "all"
+                   : run.offload.optimizer == OffloadTo::kNone ? "none"
+                                                               : "optimizer",
+                   int64_t(sent_by(step.traffic, step.rank))});
   }
 }
 

@@ -40,7 +40,7 @@ Speed speed_of(const ShardPlanOptions& options, const RunConfig& config) {
   Backend backend = make_backend(config.train, options.ranks.nproc);
   const RankCores own = cores_of(options, config);
   const double share = std::min(1.0, own.cores / own.compute_threads);
-  return {.flops = measure_matmul_flops(backend, compute_type(config.train.precision)) * share,
+  return {.flops = measure_matmul_flops(backend, dtype_of(config.train.precision)) * share,
           .bytes_per_s = bytes_per_s * share};
 }
 
@@ -90,7 +90,7 @@ PlanCost cost_of(const RunConfig& config,
     return {total_of(step.memory.peak), step.time.seconds};
   };
   const int all = config.train.grad_accum;
-  if (all <= 3 || config.train.deterministic == "any-world-size") return with(all);
+  if (all <= 3 || config.train.deterministic == Determinism::kAnyWorldSize) return with(all);
   const PlanCost three = with(3);
   return {three.bytes, three.seconds + (all - 3) * (three.seconds - with(2).seconds)};
 }
@@ -126,10 +126,10 @@ RunChoices search(const ShardPlanOptions& options, const RunConfig& config, cons
 RunConfig read_run(const ShardPlanOptions& options, const Environment& environment) {
   RunConfig config = load_config(options.config_path, options.sets, environment).run;
   if (options.gpu_of_classes.empty()) return config;
-  if (config.train.device == "cpu")
+  if (config.train.device == TrainDevice::kCpu)
     fail(ErrorKind::kUsage, "--time-by-class {}: train.device is cpu; set train.device=cuda",
          options.gpu_of_classes);
-  config.train.device = "cuda";
+  config.train.device = TrainDevice::kCuda;
   return config;
 }
 

@@ -55,7 +55,7 @@ ProcessFacts look_at_process() {
 
 int run(const DoctorOptions& options) {
   const bool live = options.from == "live";
-  const auto root = live ? live_root() : open_recorded_root(options.from);
+  const auto root = live ? live_root() : open_recorded_directory(options.from);
   const HostTree host = live ? probe_host() : read_recorded_root(*root, options.from);
   const std::vector<Diagnosis> diagnoses =
       examine({*root, host, live ? look_at_process() : ProcessFacts{}});
@@ -72,7 +72,7 @@ int run(const DoctorOptions& options) {
 std::function<int()> define_topo_doctor(CLI::App& app) {
   auto options = std::make_shared<DoctorOptions>();  // kept alive by the returned action
   app.add_option("--from", options->from,
-                 "Host: live for this one, or a directory or archive with the /proc and /sys of "
+                 "Host: live for this one, or a directory with the /proc and /sys of "
                  "another, as hwloc-gather-topology records them")
       ->type_name("ROOT|live")
       ->capture_default_str();

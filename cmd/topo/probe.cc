@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 #include <sched.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -15,7 +13,9 @@
 #include "cmd/options.h"
 #include "lib/base/environment.h"
 #include "lib/base/error.h"
+#include "lib/base/host_name.h"
 #include "lib/collective/engine/table/engines.h"
+#include "lib/collective/gather_texts.h"
 #include "lib/config/load.h"
 #include "lib/config/print.h"
 #include "lib/tools/colltest/link_probe.h"
@@ -23,17 +23,6 @@
 
 namespace gxp {
 namespace {
-
-// Every rank's, by rank.
-std::vector<std::string> host_names(Communicator& communicator) {
-  using Name = std::array<char, 64>;
-  std::vector<Name> names(size_t(communicator.world_size()));
-  gethostname(names[size_t(communicator.rank())].data(), sizeof(Name) - 1);
-  communicator.all_gather(memory_of(names), DType::kU8);
-  std::vector<std::string> texts;
-  for (const Name& name : names) texts.emplace_back(name.data());
-  return texts;
-}
 
 JobSettings job_of(const TopoProbeOptions& options, CommConfig comm) {
   FlatConfiguration configuration = {{"--probe-seconds", fmt::format("{}", options.seconds)}};
@@ -55,7 +44,7 @@ std::vector<int> cpus_of_ranks(Communicator& communicator) {
 
 void measure(Communicator& communicator, const ProbeOptions& options,
              std::vector<MeasuredLink>& links) {
-  const std::vector<std::string> names = host_names(communicator);
+  const std::vector<std::string> names = gather_texts(communicator, host_name());
   const std::vector<int> cpus = cpus_of_ranks(communicator);
   const auto cpu_here = [&](int rank) {
     return communicator.share_host(0, rank) ? cpus[size_t(rank)] : -1;

@@ -283,14 +283,6 @@ class CudaFolds final : public DeviceFolds {
                "launch a reduction");
   }
 
-  void fold_in_switch(Stream& stream, std::byte* to, const std::byte* from, size_t bytes,
-                      DType dtype, ReduceOp op) override {
-    queue_switch_fold(stream, to, from, bytes, dtype, op);
-  }
-  void store_by_switch(Stream& stream, std::byte* to, const std::byte* from,
-                       size_t bytes) override {
-    queue_switch_store(stream, to, from, bytes);
-  }
   void meet(Stream& stream, const Meeting& meeting) override { queue_meeting(stream, meeting); }
 };
 

@@ -29,6 +29,5 @@ set(gxp_cuda_sources
   quantize.cu
   rope.cu
   sums.cu
-  switch_folds.cu
   timing.cc
   token_order.cu)

@@ -86,11 +86,6 @@ ActivationSpec logits_in_pieces(size_t vocabulary, DType dtype) {
   return {kLogitsName, vocabulary, std::max<size_t>(64, (size_t{16} << 20) / vocabulary), dtype};
 }
 
-DType compute_type(std::string_view precision) {
-  if (precision == "bf16") return DType::kBF16;
-  return precision == "fp16" ? DType::kF16 : DType::kF32;
-}
-
 std::vector<int> units_matching(const Architecture& architecture, const std::string& pattern) {
   std::vector<int> matching;
   for (size_t unit = 0; unit < architecture.units.size(); ++unit) {

@@ -127,9 +127,6 @@ ActivationSpec logits_in_pieces(size_t vocabulary, DType dtype);
 // The head works through so many tokens at a time instead.
 void set_logits_rows(Architecture& architecture, size_t rows);
 
-// The type that train.precision names: bf16 and f16 for "bf16" and "fp16", else f32.
-DType compute_type(std::string_view precision);
-
 // Throws kConfig if the family is unknown.
 Architecture make_architecture(const ModelConfig& config, DType compute = DType::kF32,
                                KeptOutputs kept = KeptOutputs::kNone);

@@ -4,10 +4,12 @@
 // messages read it there.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lib/base/choice.h"
 #include "lib/base/schema.h"
 
 namespace gxp {
@@ -18,20 +20,27 @@ std::vector<std::string_view> optimizer_names();
 std::string_view optimizers_in_words();
 std::string_view update_rules_in_words();
 
+enum class MomentType { kFp32, kBf16, kInt8 };
+constexpr std::array<std::string_view, 3> words_of(MomentType) { return {"fp32", "bf16", "int8"}; }
+enum class LrAdjustment { kOriginal, kMatchRmsAdamw };
+constexpr std::array<std::string_view, 2> words_of(LrAdjustment) {
+  return {"original", "match_rms_adamw"};
+}
+
 struct OptimConfig {
   std::string name = "adamw";
   double lr = 6e-4;
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1e-8;
-  std::string state_dtype = "fp32";
+  Choice<MomentType> state_dtype = MomentType::kFp32;
   double weight_decay = 0.1;
   bool decay_vectors = false;
   double momentum = 0;
   double dampening = 0;
   bool nesterov = false;
   int ns_steps = 5;
-  std::string adjust_lr = "original";
+  Choice<LrAdjustment> adjust_lr = LrAdjustment::kOriginal;
   double adamw_lr_ratio = 1;
   double decay_rate = -0.8;
   double clip_threshold = 1;
@@ -54,8 +63,7 @@ struct OptimConfig {
           "bf16: rounded stochastically, since to the nearest a second moment with beta2 0.999 "
           "would never fall. int8: 8-bit codes (dynamic tree quantization, arXiv:2110.02861), with "
           "an f32 scale for each 256 elements of a tensor. The update itself is in f32. Every "
-          "strategy has the same bits.",
-          one_of("fp32", "bf16", "int8"));
+          "strategy has the same bits.");
     field("weight_decay", &S::weight_decay,
           "Weight decay on tensors of two and more dimensions: a part of the gradient for adam "
           "and sgd, decoupled for the others.",
@@ -71,8 +79,7 @@ struct OptimConfig {
     field("ns_steps", &S::ns_steps, "Newton-Schulz iterations.", between(1, 100));
     field("adjust_lr", &S::adjust_lr,
           "what lr is multiplied with for an (n, m) matrix. original: sqrt(max(1, n / m)); "
-          "match_rms_adamw: 0.2 sqrt(max(n, m)), for AdamW's lr.",
-          one_of("original", "match_rms_adamw"));
+          "match_rms_adamw: 0.2 sqrt(max(n, m)), for AdamW's lr.");
     field("adamw_lr_ratio", &S::adamw_lr_ratio,
           "learning rate of the tensors that AdamW updates, in lr.", positive);
     field("decay_rate", &S::decay_rate, "in step t, the second moment decays by 1 - t^decay_rate.",

@@ -61,11 +61,11 @@ size_t adafactor_workspace(const TensorSpec& tensor) {
 // Of codes the scales follow, in the same order.
 OptimizerSpec keep_two_moments(const OptimConfig& optim) {
   OptimizerSpec spec{.kept = {kFirst, kSecond}};
-  const bool are_codes = optim.state_dtype == "int8";
+  const bool are_codes = optim.state_dtype == MomentType::kInt8;
   for (KeptState& moment : spec.kept)
-    moment.dtype = are_codes                     ? DType::kU8
-                   : optim.state_dtype == "bf16" ? DType::kBF16
-                                                 : DType::kF32;
+    moment.dtype = are_codes                                ? DType::kU8
+                   : optim.state_dtype == MomentType::kBf16 ? DType::kBF16
+                                                            : DType::kF32;
   if (are_codes) spec.kept.insert(spec.kept.end(), {kFirstScales, kSecondScales});
   return spec;
 }

@@ -1,17 +1,8 @@
 #include "lib/arch/recompute.h"
 
-#include "lib/base/enum_names.h"
 #include "lib/base/error.h"
 
 namespace gxp {
-
-std::optional<Recompute> parse_recompute(std::string_view name) {
-  return find_enumerator<Recompute>(kRecomputeNames, name);
-}
-
-KeptOutputs parse_kept_outputs(std::string_view name) {
-  return find_enumerator<KeptOutputs>(kKeptOutputsNames, name).value_or(KeptOutputs::kNone);
-}
 
 bool keeps(Recompute recompute, const ActivationSpec& saved) {
   return recompute == Recompute::kNone || (recompute == Recompute::kSelective && saved.costly);

@@ -14,7 +14,6 @@
 #pragma once
 
 #include <array>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,13 +26,7 @@ enum class Recompute { kNone, kSelective, kFull };
 
 // In the order of the enumerators.
 inline constexpr std::array<std::string_view, 3> kRecomputeNames = {"none", "selective", "full"};
-std::optional<Recompute> parse_recompute(std::string_view name);
-
-// Those of KeptOutputs, in the order of the enumerators.
-inline constexpr std::array<std::string_view, 3> kKeptOutputsNames = {"none", "norms", "all"};
-// Of train.keep. "auto" is none here: a run replaces it before it plans, by the memory that is free
-// on its device (lib/train/keep_choice.h).
-KeptOutputs parse_kept_outputs(std::string_view name);
+constexpr std::array<std::string_view, 3> words_of(Recompute) { return kRecomputeNames; }
 
 // Whether forward keeps it for backward.
 bool keeps(Recompute recompute, const ActivationSpec& saved);

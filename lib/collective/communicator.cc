@@ -147,10 +147,7 @@ void Communicator::Impl::settle() {
 void Communicator::Impl::enqueue(const Call& call, const ConstMemory& input, const Memory& output,
                                  Stream& stream) {
   check(call, input, output);
-  const auto is_elsewhere = [](const ConstMemory& memory) {
-    return memory.bytes > 0 && memory.space != MemorySpace::kCuda;
-  };
-  if (!engine_->queues_calls() || is_elsewhere(input) || is_elsewhere(output) ||
+  if (!engine_->queues_calls() || is_host_memory(input) || is_host_memory(output) ||
       call.collective == Collective::kBarrier)
     fail(ErrorKind::kUsage, "queue {}: engine '{}' {}", to_string(call), engine_->name(),
          engine_->queues_calls() ? "queues calls on device memory alone" : "queues no calls");
@@ -212,10 +209,9 @@ std::unique_ptr<Communicator::Impl> Communicator::Impl::split(int color, int key
 
 KeptMemory Communicator::Impl::keep(Memory memory) {
   settle();
-  Support nvls;
   guard([] { return "register memory"; },
-        [&](Deadline deadline) { nvls = engine_->keep_memory(memory, sequence_++, deadline); });
-  return {*engine_, memory, std::move(nvls)};
+        [&](Deadline deadline) { engine_->keep_memory(memory, deadline); });
+  return {*engine_, memory};
 }
 
 JoinedDevice Communicator::Impl::join_device(const FoldingDevice& device) {
@@ -224,11 +220,6 @@ JoinedDevice Communicator::Impl::join_device(const FoldingDevice& device) {
   guard([] { return "join device"; },
         [&](Deadline deadline) { support = engine_->join_device(device, sequence_++, deadline); });
   return {*engine_, std::move(support), [state = state_] { state->watch.forget_all(); }};
-}
-
-std::string describe_nvls(const Support& nvls) {
-  return nvls ? "NVLS: the switch between the GPUs adds all-reduces"
-              : "NVLS is not used: " + nvls.reason;
 }
 
 Communicator::Communicator(std::unique_ptr<Transport> transport, Device& device,

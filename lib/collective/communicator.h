@@ -11,9 +11,8 @@
 //   Chunks     the logical buffer is cut into world_size chunks of whole elements: the first
 //              count % world_size are one element longer. Any count, also 0 and above 2^31; an
 //              all-to-all takes multiples of world_size only.
-//   Bits       the result has the same bits on every rank and in every run, unless a switch between
-//              GPUs adds (KeptMemory), whose runs may differ. Layout-invariant
-//              algorithms (algorithm.h) give the same bits whatever the buckets, the segments, the
+//   Bits       the result has the same bits on every rank and in every run, unless engine nccl adds.
+//              Layout-invariant algorithms (algorithm.h) give the same bits whatever the buckets, the segments, the
 //              transport and the algorithm. Half types are folded in f32, rounded once a fold;
 //              kAvg is the sum times 1 / world_size.
 //   Threads    one thread at a time, except abort() and what counts; what was started runs in order
@@ -113,29 +112,18 @@ class JoinedDevice {
 // which comes before the memory's and the communicator's. No call is under way then, on any rank.
 class KeptMemory {
  public:
-  KeptMemory(Engine& engine, Memory memory, Support nvls)
-      : engine_(&engine), memory_(memory), nvls_(std::move(nvls)) {}
+  KeptMemory(Engine& engine, Memory memory) : engine_(&engine), memory_(memory) {}
   KeptMemory(KeptMemory&& other) noexcept
-      : engine_(std::exchange(other.engine_, nullptr)),
-        memory_(other.memory_),
-        nvls_(std::move(other.nvls_)) {}
+      : engine_(std::exchange(other.engine_, nullptr)), memory_(other.memory_) {}
   KeptMemory& operator=(KeptMemory&& other) = delete;
   ~KeptMemory() {
     if (engine_ != nullptr) engine_->forget_memory(memory_);
   }
-  // Whether the switch between the GPUs adds what lies there (NVLS), with bits of its own; if not,
-  // why not. The same on all ranks.
-  [[nodiscard]] const Support& nvls() const { return nvls_; }
 
  private:
   Engine* engine_ = nullptr;
   Memory memory_;
-  Support nvls_;
 };
-
-// KeptMemory::nvls() as a line of a log: "NVLS: the switch between the GPUs adds all-reduces", or
-// "NVLS is not used: rank 0: GPU 0 has ...".
-std::string describe_nvls(const Support& nvls);
 
 class Communicator {
  public:

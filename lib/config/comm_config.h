@@ -26,7 +26,6 @@ struct CommConfig {
   std::string profile;
   std::string topology;
   std::string codec = "none";
-  bool nvls = true;
   int nccl_min_ctas = 0;
   int nccl_max_ctas = 0;
   int streams = 0;
@@ -86,10 +85,6 @@ struct CommConfig {
           "or with fewer bits, at the price of precision. Within a host nothing is encoded; train "
           "has no codecs.",
           one_of(codec_names()));
-    field("nvls", &S::nvls,
-          "Engine native, among four ranks or more with a GPU each: let the NVLink switch between "
-          "the GPUs add, where it can (NVLink SHARP) and bits need not be reproducible "
-          "(train.deterministic = \"off\"). NCCL has NCCL_NVLS_ENABLE.");
   }
 
   static void declare_nccl(auto& field) {

@@ -1,11 +1,14 @@
 // What a user can set about who holds what: the sections [parallel] and [offload] of run_config.h.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lib/arch/number_type.h"
+#include "lib/base/choice.h"
 #include "lib/base/schema.h"
 
 namespace gxp {
@@ -17,7 +20,7 @@ std::string_view strategies_in_words();
 struct ParallelConfig {
   std::string strategy = "ddp";
   uint64_t bucket_bytes = 25u << 20;  // gradients reduced together
-  std::string reduce_dtype = "fp32";
+  Choice<NumberType> reduce_dtype = NumberType::kFp32;
   bool hold_gradients = true;
   int shard_size = 0;  // ranks; 0: by the strategy
   bool optimizer_over_replicas = false;
@@ -101,8 +104,7 @@ struct ParallelConfig {
           positive);
     field("reduce_dtype", &S::reduce_dtype,
           "Type in which gradients travel and are summed over the ranks: a rank's are rounded to "
-          "it once, each sum of two again. fp16: only with train.precision = \"fp16\".",
-          one_of("fp32", "bf16", "fp16"));
+          "it once, each sum of two again. fp16: only with train.precision = \"fp16\".");
     field("hold_gradients", &S::hold_gradients,
           "With gradient accumulation, ranks add up the gradients of a step's micro-batches and "
           "reduce them once; so they hold all of them. false: where gradients are sharded, each "
@@ -111,9 +113,13 @@ struct ParallelConfig {
   }
 };
 
+// Where what is offloaded lies.
+enum class OffloadTo { kNone, kMemory, kFile };
+constexpr std::array<std::string_view, 3> words_of(OffloadTo) { return {"none", "memory", "file"}; }
+
 struct OffloadConfig {
-  std::string optimizer = "none";
-  std::string parameters = "none";
+  Choice<OffloadTo> optimizer = OffloadTo::kNone;
+  Choice<OffloadTo> parameters = OffloadTo::kNone;
   double ratio = 1;
   int step_tile = 1 << 20;  // elements
   std::string path;
@@ -126,13 +132,11 @@ struct OffloadConfig {
     field("optimizer", &S::optimizer,
           "Optimizer state, and the master weights of bf16 and fp16: on the device, in the host's "
           "memory, or in a file. The update fetches, changes and stores it in tiles. Not for muon "
-          "and adafactor, which need whole tensors.",
-          one_of("none", "memory", "file"));
+          "and adafactor, which need whole tensors.");
     field("parameters", &S::parameters,
           "Where parameters lie, in the same words; fetched unit by unit, for forward and for "
           "backward. With several "
-          "ranks for strategies that shard parameters. Only with offload.optimizer.",
-          one_of("none", "memory", "file"));
+          "ranks for strategies that shard parameters. Only with offload.optimizer.");
     field("ratio", &S::ratio, "Part of the optimizer's state that is offloaded.",
           Check{.low = 0, .high = 1, .low_is_open = true});
     field("step_tile", &S::step_tile,

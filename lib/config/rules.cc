@@ -46,47 +46,52 @@ std::string is_left_out_of_others(const Setting& setting, const RunConfig& run) 
 }
 
 std::string bf16_is_rounded(const RunConfig& run) {
-  if (run.train.rounding == "nearest" || run.train.precision == "bf16") return "";
+  if (run.train.rounding == Rounding::kNearest || run.train.precision == NumberType::kBf16)
+    return "";
   return fmt::format("must be nearest with train.precision {}; stochastic is for bf16",
                      run.train.precision);
 }
 
 std::string cudnn_attends_to_halves(const RunConfig& run) {
-  if (run.train.attention != "cudnn" || run.train.precision != "fp32") return "";
+  if (run.train.attention != AttentionChoice::kCudnn || run.train.precision != NumberType::kFp32)
+    return "";
   return "must be auto or own with train.precision fp32; cuDNN computes in halves";
 }
 
 std::string operands_suit_precision(const RunConfig& run) {
-  const std::string& matmul = run.train.matmul;
-  const std::string of = matmul == "fp8" ? "bf16" : matmul == "tf32" ? "fp32" : "";
-  if (of.empty() || run.train.precision == of) return "";
+  const Choice<MatmulType> matmul = run.train.matmul;
+  if (matmul == MatmulType::kPrecision) return "";
+  const Choice<NumberType> of = matmul == MatmulType::kFp8 ? NumberType::kBf16 : NumberType::kFp32;
+  if (run.train.precision == of) return "";
   return fmt::format("must be precision with train.precision {}; {} is for {}", run.train.precision,
                      matmul, of);
 }
 
 std::string fast_sums_are_of_fp8(const RunConfig& run) {
-  if (run.train.fp8_accumulation != "fast" || run.train.matmul == "fp8") return "";
+  if (run.train.fp8_accumulation != Float8Sums::kFast || run.train.matmul == MatmulType::kFp8)
+    return "";
   return fmt::format("must be f32 with train.matmul {}; only fp8 products have fast sums",
                      run.train.matmul);
 }
 
 std::string codes_are_of_fp8(const RunConfig& run) {
-  if (run.train.fp8_weights == "again" || run.train.matmul == "fp8") return "";
+  if (run.train.fp8_weights == CodeReuse::kAgain || run.train.matmul == MatmulType::kFp8) return "";
   return fmt::format("must be again with train.matmul {}; only fp8 products have codes",
                      run.train.matmul);
 }
 
 // Gradients that no scale of the loss keeps within the range of fp16 would become zeros.
-std::string fp16_is_scaled(const RunConfig& run, const std::string& dtype) {
-  if (dtype != "fp16" || run.train.precision == "fp16") return "";
+std::string fp16_is_scaled(const RunConfig& run, NumberType dtype) {
+  if (dtype != NumberType::kFp16 || run.train.precision == NumberType::kFp16) return "";
   return fmt::format("must not be fp16 with train.precision {}, which does not scale the loss",
                      run.train.precision);
 }
 
 // The tree of sums goes on from micro-batches to ranks, wherever that is.
 std::string one_type_makes_one_tree(const RunConfig& run) {
-  const std::string& kept = run.train.grad_accum_dtype;
-  if (run.train.deterministic != "any-world-size" || run.parallel.reduce_dtype == kept) return "";
+  const Choice<NumberType> kept = run.train.grad_accum_dtype;
+  if (run.train.deterministic != Determinism::kAnyWorldSize || run.parallel.reduce_dtype == kept)
+    return "";
   return fmt::format(
       "must be train.grad_accum_dtype ({}) with train.deterministic any-world-size, where every "
       "sum "
@@ -95,7 +100,7 @@ std::string one_type_makes_one_tree(const RunConfig& run) {
 }
 
 // What is offloaded, and how.
-bool offloads(const RunConfig& run) { return run.offload.optimizer != "none"; }
+bool offloads(const RunConfig& run) { return run.offload.optimizer != OffloadTo::kNone; }
 
 std::string offloaded_state_is_elementwise(const RunConfig& run) {
   if (!offloads(run)) return "";
@@ -104,7 +109,7 @@ std::string offloaded_state_is_elementwise(const RunConfig& run) {
   if (spec.sees_whole != nullptr)
     return fmt::format("must be none for {}, which needs whole tensors, is {}", name,
                        run.offload.optimizer);
-  if (!spec.kept.empty() || run.train.precision != "fp32") return "";
+  if (!spec.kept.empty() || run.train.precision != NumberType::kFp32) return "";
   return fmt::format("must be none for {} in fp32, which keeps nothing with these settings", name);
 }
 
@@ -116,7 +121,7 @@ std::string offloaded_state_is_of_all(const RunConfig& run) {
 }
 
 std::string offloaded_state_is_in_tiles(const RunConfig& run) {
-  if (!offloads(run) || run.optim.state_dtype != "int8") return "";
+  if (!offloads(run) || run.optim.state_dtype != MomentType::kInt8) return "";
   return fmt::format(
       "must be none with optim.state_dtype int8, is {}: the scales of its blocks do not fill "
       "tiles; "
@@ -125,7 +130,8 @@ std::string offloaded_state_is_in_tiles(const RunConfig& run) {
 }
 
 std::string parameters_follow_the_optimizer(const RunConfig& run) {
-  if (run.offload.parameters == "none" || (offloads(run) && run.offload.ratio == 1)) return "";
+  if (run.offload.parameters == OffloadTo::kNone || (offloads(run) && run.offload.ratio == 1))
+    return "";
   return "needs all of the optimizer's state offloaded: offload.optimizer, and offload.ratio 1";
 }
 
@@ -138,7 +144,8 @@ std::string ratio_is_of_something(const RunConfig& run) {
 }
 
 std::string files_have_a_path(const RunConfig& run) {
-  const bool in_file = run.offload.optimizer == "file" || run.offload.parameters == "file";
+  const bool in_file =
+      run.offload.optimizer == OffloadTo::kFile || run.offload.parameters == OffloadTo::kFile;
   if (in_file && run.offload.path.empty())
     return "must name a directory for what is offloaded to files";
   if (!in_file && !run.offload.path.empty())
@@ -190,7 +197,7 @@ std::string saving_has_directory(const RunConfig& run) {
 }
 
 std::string export_has_directory(const RunConfig& run) {
-  if (run.checkpoint.export_type == "none" || !run.checkpoint.dir.empty()) return "";
+  if (run.checkpoint.export_type == ExportType::kNone || !run.checkpoint.dir.empty()) return "";
   return "needs a directory in checkpoint.dir";
 }
 

@@ -7,6 +7,7 @@
 // relative one is relative to the working directory, not to the run file.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 
 #include "lib/arch/model_config.h"
 #include "lib/arch/optim_config.h"
+#include "lib/base/choice.h"
 #include "lib/base/schema.h"
 #include "lib/config/comm_config.h"
 #include "lib/config/parallel_config.h"
@@ -22,13 +24,17 @@
 
 namespace gxp {
 
+// What --resume does where the files of data.train have changed.
+enum class ChangedData { kRefuse, kAccept };
+constexpr std::array<std::string_view, 2> words_of(ChangedData) { return {"refuse", "accept"}; }
+
 struct DataConfig {
   std::vector<std::string> train;
   std::vector<std::string> valid;
   std::string tokenizer = "auto";
   int sequence = 0;  // 0: model.context
   std::string order = "shuffled";
-  std::string changed = "refuse";
+  Choice<ChangedData> changed = ChangedData::kRefuse;
 
   using S = DataConfig;
   static void schema(auto& field) {
@@ -49,8 +55,7 @@ struct DataConfig {
           one_of("sequential", "shuffled"));
     field("changed", &S::changed,
           "What --resume does if the files of train are not those that the checkpoint's run has "
-          "read: refuse, or accept them and go on at the same number of samples.",
-          one_of("refuse", "accept"));
+          "read: refuse, or accept them and go on at the same number of samples.");
   }
 };
 
@@ -79,14 +84,21 @@ struct LrScheduleConfig {
   }
 };
 
+enum class CheckpointLayout { kSharded, kFull };
+constexpr std::array<std::string_view, 2> words_of(CheckpointLayout) { return {"sharded", "full"}; }
+enum class ExportType { kNone, kBf16, kFp16, kFp32 };
+constexpr std::array<std::string_view, 4> words_of(ExportType) {
+  return {"none", "bf16", "fp16", "fp32"};
+}
+
 struct CheckpointConfig {
   std::string dir;     // "": no checkpoints
   int every = 0;       // steps; 0: at the end only
   int keep = 2;        // newest checkpoints kept; 0: all
   int keep_every = 0;  // steps: checkpoints of its multiples are kept, too; 0: none
   bool async = false;  // written while training goes on
-  std::string layout = "sharded";
-  std::string export_type = "none";
+  Choice<CheckpointLayout> layout = CheckpointLayout::kSharded;
+  Choice<ExportType> export_type = ExportType::kNone;
 
   using S = CheckpointConfig;
   static void schema(auto& field) {
@@ -103,12 +115,10 @@ struct CheckpointConfig {
     field(
         "layout", &S::layout,
         "sharded: each rank's file stays as it was written; full: rank 0 joins them into one file "
-        "with the bytes that a single rank would have written.",
-        one_of("sharded", "full"));
+        "with the bytes that a single rank would have written.");
     field("export", &S::export_type,
           "Also write the weights of each checkpoint in this type, as a Hugging Face directory "
-          "step-N/huggingface that other programs load. Rank 0 does it while training goes on.",
-          one_of("none", "bf16", "fp16", "fp32"));
+          "step-N/huggingface that other programs load. Rank 0 does it while training goes on.");
   }
 };
 

@@ -15,6 +15,7 @@
 #include "lib/arch/family.h"
 #include "lib/arch/optimizers.h"
 #include "lib/base/bytes.h"
+#include "lib/base/choice.h"
 #include "lib/base/text/near_match.h"
 
 namespace gxp {
@@ -76,24 +77,34 @@ class FieldReader {
   template <class Member>
   void operator()(std::string_view key, Member Struct::*member, std::string_view doc,
                   const Check& check = anything) {
+    add<Held<Member>>(key, member, doc, type_of<Member>(key), check);
+  }
+  template <class E>
+  void operator()(std::string_view key, Choice<E> Struct::*member, std::string_view doc) {
+    add<std::string>(key, member, doc, SettingType::kText, one_of(Choice<E>::kWords));
+  }
+
+ private:
+  template <class Held, class Member>
+  void add(std::string_view key, Member Struct::*member, std::string_view doc, SettingType type,
+           const Check& check) {
     Setting setting{.section = schema_.sections.back().name,
                     .key = std::string(key),
                     .doc = std::string(doc),
-                    .type = type_of<Member>(key),
+                    .type = type,
                     .check = check,
                     .largest = largest_of<Member>(),
                     .get = [part = part_, member](const RunConfig& run) -> Value {
-                      return Held<Member>(run.*part.*member);
+                      return Held(run.*part.*member);
                     },
                     .set =
                         [part = part_, member](RunConfig& run, const Value& value) {
-                          run.*part.*member = Member(std::get<Held<Member>>(value));
+                          run.*part.*member = Member(std::get<Held>(value));
                         }};
     add_owners(setting);
     schema_.settings.push_back(std::move(setting));
   }
 
- private:
   Struct RunConfig::*part_;
   Schema& schema_;
 };

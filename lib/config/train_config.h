@@ -2,37 +2,69 @@
 // run_config.h.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "lib/arch/number_type.h"
 #include "lib/arch/recompute.h"
+#include "lib/base/choice.h"
 #include "lib/base/schema.h"
 
 namespace gxp {
+
+// What settings of [train] may be.
+enum class MatmulType { kPrecision, kTf32, kFp8 };
+constexpr std::array<std::string_view, 3> words_of(MatmulType) {
+  return {"precision", "tf32", "fp8"};
+}
+enum class Float8Sums { kF32, kFast };
+constexpr std::array<std::string_view, 2> words_of(Float8Sums) { return {"f32", "fast"}; }
+enum class CodeReuse { kAgain, kKept };
+constexpr std::array<std::string_view, 2> words_of(CodeReuse) { return {"again", "kept"}; }
+enum class Rounding { kNearest, kStochastic };
+constexpr std::array<std::string_view, 2> words_of(Rounding) { return {"nearest", "stochastic"}; }
+enum class KeepSetting { kAuto, kNone, kNorms, kAll };
+constexpr std::array<std::string_view, 4> words_of(KeepSetting) {
+  return {"auto", "none", "norms", "all"};
+}
+enum class Determinism { kWorldSize, kAnyWorldSize, kOff };
+constexpr std::array<std::string_view, 3> words_of(Determinism) {
+  return {"world-size", "any-world-size", "off"};
+}
+enum class TrainDevice { kAuto, kCpu, kCuda };
+constexpr std::array<std::string_view, 3> words_of(TrainDevice) { return {"auto", "cpu", "cuda"}; }
+enum class CudaGraphs { kAuto, kOn, kOff };
+constexpr std::array<std::string_view, 3> words_of(CudaGraphs) { return {"auto", "on", "off"}; }
+enum class AttentionChoice { kAuto, kCudnn, kOwn };
+constexpr std::array<std::string_view, 3> words_of(AttentionChoice) {
+  return {"auto", "cudnn", "own"};
+}
 
 struct TrainConfig {
   int steps = 1000;
   int micro_batch = 8;  // rows per rank in one micro-batch
   int grad_accum = 1;
-  std::string precision = "fp32";
-  std::string matmul = "precision";
-  std::string fp8_accumulation = "f32";
-  std::string fp8_weights = "again";
-  std::string rounding = "nearest";
-  std::string grad_accum_dtype = "fp32";
-  std::string recompute = "none";
+  Choice<NumberType> precision = NumberType::kFp32;
+  Choice<MatmulType> matmul = MatmulType::kPrecision;
+  Choice<Float8Sums> fp8_accumulation = Float8Sums::kF32;
+  Choice<CodeReuse> fp8_weights = CodeReuse::kAgain;
+  Choice<Rounding> rounding = Rounding::kNearest;
+  Choice<NumberType> grad_accum_dtype = NumberType::kFp32;
+  Choice<Recompute> recompute = Recompute::kNone;
   std::vector<std::string> recompute_units = {"*"};
-  std::string keep = "auto";
+  Choice<KeepSetting> keep = KeepSetting::kAuto;
   std::vector<std::string> frozen;  // patterns of tensors
   uint64_t seed = 1;
-  std::string deterministic = "world-size";
-  std::string device = "auto";
+  Choice<Determinism> deterministic = Determinism::kWorldSize;
+  Choice<TrainDevice> device = TrainDevice::kAuto;
   int threads = 0;                   // per rank; 0: the rank's share of the CPUs it may use
   uint64_t device_memory_bytes = 0;  // 0: what there is
   std::string gemm_cache = "auto";
-  std::string cuda_graphs = "auto";
-  std::string attention = "auto";
+  Choice<CudaGraphs> cuda_graphs = CudaGraphs::kAuto;
+  Choice<AttentionChoice> attention = AttentionChoice::kAuto;
   int logits_rows = 0;     // 0: by the device
   int log_every = 10;      // steps between progress lines
   int valid_every = 0;     // steps between validations; 0: at the end only
@@ -61,8 +93,7 @@ struct TrainConfig {
     field("precision", &S::precision,
           "Type of parameters and operands in the forward and backward pass. bf16 and fp16 keep "
           "them in half the bytes and f32 master weights besides; sums, the residual stream and "
-          "the optimizer are f32. fp16 scales the loss: see [fp16].",
-          one_of("fp32", "bf16", "fp16"));
+          "the optimizer are f32. fp16 scales the loss: see [fp16].");
     field("matmul", &S::matmul,
           "Operands of matrix products. precision: as train.precision. tf32: for fp32 on a GPU, "
           "whose tensor cores take 10 bits of each fraction, at up to 7 times the rate; sums and "
@@ -70,29 +101,24 @@ struct TrainConfig {
           "with one scale a tensor, made from what it holds; for bf16 and models whose widths are "
           "multiples of 16. On a GPU of compute capability 8.9 or above they are multiplied so, at "
           "twice the rate; a CPU computes the same in bf16, more slowly. The head, attention and "
-          "saved activations are as without it.",
-          one_of("precision", "tf32", "fp8"));
+          "saved activations are as without it.");
     field("fp8_accumulation", &S::fp8_accumulation,
           "Sums of a GPU's fp8 products in the forward pass. f32: as all others. fast: the tensor "
           "cores keep about 14 bits between their additions, as FP8 recipes of other programs do; "
-          "faster. On a CPU they are f32 either way.",
-          one_of("f32", "fast"));
+          "faster. On a CPU they are f32 either way.");
     field("fp8_weights", &S::fp8_weights,
           "8-bit codes of blocks' matrices on a GPU with matmul = \"fp8\". again: made for each "
           "product. kept: made once a step, by its first forward pass, and kept for all other "
           "passes and micro-batches in 2 bytes a parameter, also where parameters are sharded. The "
-          "bits are the same.",
-          one_of("again", "kept"));
+          "bits are the same.");
     field("rounding", &S::rounding,
           "How the f32 master weights become bf16 parameters for each step. stochastic: up or "
           "down, right on average, by random bits that depend on the seed, the step and the "
-          "element alone, so that changes too small for bf16 are seen on average.",
-          one_of("nearest", "stochastic"));
+          "element alone, so that changes too small for bf16 are seen on average.");
     field("grad_accum_dtype", &S::grad_accum_dtype,
           "Type in which gradients are kept: over micro-batches and for the optimizer. Backward "
           "computes them in f32; they are added in f32 and rounded once a micro-batch. fp16: only "
-          "with precision = \"fp16\", whose loss scale keeps them in its range.",
-          one_of("fp32", "bf16", "fp16"));
+          "with precision = \"fp16\", whose loss scale keeps them in its range.");
   }
 
   static void declare_kept_tensors(auto& field) {
@@ -100,8 +126,7 @@ struct TrainConfig {
           "What blocks do not keep of their forward pass and make again in their backward pass, "
           "to the same bits, in less memory and more time. none: only what train.keep leaves out. "
           "selective: all but attention's output. full: all. The last block "
-          "keeps what none does where that takes no more memory.",
-          one_of(kRecomputeNames));
+          "keeps what none does where that takes no more memory.");
     field("recompute_units", &S::recompute_units,
           "Units that do so: names, or patterns with *, ? and [...], as \"h.[0-5]\"; gxp "
           "shard-plan --units lists them.");
@@ -114,8 +139,7 @@ struct TrainConfig {
         "where each rank's planned memory is then at most 15/16 of what is free, and leaves room "
         "for trials of products and libraries' code, else none; plans count none. Blocks that "
         "train.recompute names make these with their other "
-        "activations right before their backward pass, and keep them until then.",
-        one_of("auto", "none", "norms", "all"));
+        "activations right before their backward pass, and keep them until then.");
     field("frozen", &S::frozen,
           "Tensors that are read and not trained: names, or patterns with *, ? and [...], as "
           "\"h.[0-5].*\"; a name's transformer. or model. may be left out, and gxp shard-plan "
@@ -133,15 +157,13 @@ struct TrainConfig {
           "any-world-size: what 1, 2, 4, ... ranks train is the same to the bit, where ranks x "
           "grad_accum is the same power of two; costs memory for log2(grad_accum) sums of a "
           "step's gradients. off: also faster ways whose sums have no fixed order: cuDNN's own "
-          "choice for attention's backward pass, NVLink's switches, and NCCL by itself.",
-          one_of("world-size", "any-world-size", "off"));
+          "choice for attention's backward pass, and NCCL's sums.");
   }
 
   static void declare_device(auto& field) {
     field("device", &S::device,
           "Where the arithmetic runs. cuda: each rank on a GPU of those that it sees, in turn by "
-          "its number on its host. auto: cuda where there is a GPU that can be used, else cpu.",
-          one_of("auto", "cpu", "cuda"));
+          "its number on its host. auto: cuda where there is a GPU that can be used, else cpu.");
     field("threads", &S::threads, "Threads per rank; 0: the rank's share of the CPUs.",
           between(0, 4096));
     field("device_memory_bytes", &S::device_memory_bytes,
@@ -158,14 +180,12 @@ struct TrainConfig {
           "one for each unit and pass, which one call starts: faster where starting kernels takes "
           "longer than running them, and the same bits. auto: where a block's forward pass of a "
           "micro-batch takes less than 1 ms at the GPU's rate; if one cannot be recorded, the run "
-          "warns and goes on without. on: then it fails.",
-          one_of("auto", "on", "off"));
+          "warns and goes on without. on: then it fails.");
     field("attention", &S::attention,
           "By what a GPU computes attention of bf16 and fp16. cudnn: cuDNN 9, which must be "
           "there. own: gxp's kernels, which compute that of fp32 as well. auto: cuDNN where it "
           "can be loaded and takes the heads; the log names what is used. Plans count cuDNN's "
-          "workspace, at most 1 GiB, unless it is own.",
-          one_of("auto", "cudnn", "own"));
+          "workspace, at most 1 GiB, unless it is own.");
     field("logits_rows", &S::logits_rows,
           "Tokens whose logits exist at a time. 0: as many as have 2^24 logits, on a GPU about "
           "2^28, in equal pieces: it needs large products to be busy.",

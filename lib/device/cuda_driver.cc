@@ -7,14 +7,13 @@ namespace {
 
 // The oldest CUDA whose version of each function is the one declared in cuda.h.
 constexpr unsigned kSince = 12000;
-constexpr unsigned kMulticastSince = 12010;
 
 template <class Function>
-bool find(Function*& function, const char* name, unsigned since = kSince) {
+bool find(Function*& function, const char* name) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult state = cudaDriverEntryPointSymbolNotFound;
   const cudaError_t result =
-      cudaGetDriverEntryPointByVersion(name, &found, since, cudaEnableDefault, &state);
+      cudaGetDriverEntryPointByVersion(name, &found, kSince, cudaEnableDefault, &state);
   function = reinterpret_cast<Function*>(found);
   if (result == cudaSuccess && state == cudaDriverEntryPointSuccess && found != nullptr)
     return true;
@@ -24,8 +23,8 @@ bool find(Function*& function, const char* name, unsigned since = kSince) {
 }
 
 template <class Function>
-void need(Support& support, Function*& function, const char* name, unsigned since = kSince) {
-  if (!find(function, name, since) && support)
+void need(Support& support, Function*& function, const char* name) {
+  if (!find(function, name) && support)
     support = {false, fmt::format("the NVIDIA driver has no {}; a newer one does", name)};
 }
 
@@ -43,15 +42,6 @@ CudaDriver load() {
   need(driver.support, driver.set_access, "cuMemSetAccess");
   need(driver.support, driver.export_handle, "cuMemExportToShareableHandle");
   need(driver.support, driver.import_handle, "cuMemImportFromShareableHandle");
-  driver.multicast_support = driver.support;
-  const auto need_multicast = [&](auto& function, const char* name) {
-    need(driver.multicast_support, function, name, kMulticastSince);
-  };
-  need_multicast(driver.multicast_create, "cuMulticastCreate");
-  need_multicast(driver.multicast_add, "cuMulticastAddDevice");
-  need_multicast(driver.multicast_bind, "cuMulticastBindMem");
-  need_multicast(driver.multicast_unbind, "cuMulticastUnbind");
-  need_multicast(driver.multicast_granularity, "cuMulticastGetGranularity");
   find(driver.uuid, "cuDeviceGetUuid");
   find(driver.export_range, "cuMemGetHandleForAddressRange");
   return driver;

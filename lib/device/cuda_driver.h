@@ -24,12 +24,6 @@ struct CudaDriver {
   decltype(&cuMemExportToShareableHandle) export_handle = nullptr;
   decltype(&cuMemImportFromShareableHandle) import_handle = nullptr;
   Support support;  // whether all of them were found; if not, which was not
-  decltype(&cuMulticastCreate) multicast_create = nullptr;
-  decltype(&cuMulticastAddDevice) multicast_add = nullptr;
-  decltype(&cuMulticastBindMem) multicast_bind = nullptr;
-  decltype(&cuMulticastUnbind) multicast_unbind = nullptr;
-  decltype(&cuMulticastGetGranularity) multicast_granularity = nullptr;
-  Support multicast_support;  // whether those of multicast objects were found, too
   // Say nothing of `support`; null before CUDA 11.4 and 11.7.
   decltype(&cuDeviceGetUuid) uuid = nullptr;
   decltype(&cuMemGetHandleForAddressRange) export_range = nullptr;

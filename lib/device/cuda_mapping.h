@@ -1,5 +1,5 @@
-// What the driver's virtual memory management hands out, memory or a multicast object, and the
-// addresses at which a GPU reaches it. cuda_sharing.h's and cuda_multicast.h's own.
+// What the driver's virtual memory management hands out, and the addresses at which a GPU
+// reaches it. cuda_sharing.h's own.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class CudaHandle {
   CUmemGenericAllocationHandle handle_;
 };
 
-// How such memory and objects travel: as file descriptors.
+// How such memory travels: as file descriptors.
 inline constexpr CUmemAllocationHandleType kDescriptor = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 // Throw kDevice with `act` in front.
 Fd export_descriptor(const CudaHandle& handle, std::string_view act);

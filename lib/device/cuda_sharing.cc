@@ -4,7 +4,6 @@
 
 #include "lib/base/bytes.h"
 #include "lib/device/cuda_check.h"
-#include "lib/device/cuda_multicast.h"
 
 namespace gxp {
 namespace {
@@ -144,24 +143,6 @@ SharedAllocation CudaSharing::share(uint64_t allocation) const {
   return {export_descriptor(known.handle,
                             fmt::format("share {} of GPU {}", format_bytes(known.bytes), index_)),
           known.bytes};
-}
-
-Support CudaSharing::multicast_support() const {
-  const Support shared = support();
-  return shared ? cuda_multicast_support(index_) : shared;
-}
-
-std::unique_ptr<DeviceMulticast> CudaSharing::make_multicast(uint64_t allocation, int devices) {
-  const std::lock_guard lock(mutex_);
-  const Allocation& known = live(allocation);
-  return make_cuda_multicast({known.handle, known.bytes, index_}, devices);
-}
-
-std::unique_ptr<DeviceMulticast> CudaSharing::join_multicast(const SharedAllocation& made,
-                                                             uint64_t allocation) {
-  const std::lock_guard lock(mutex_);
-  const Allocation& known = live(allocation);
-  return join_cuda_multicast({known.handle, known.bytes, index_}, made);
 }
 
 Memory CudaSharing::map(const SharedAllocation& theirs) {

@@ -26,11 +26,6 @@ class CudaSharing final : public DeviceSharing {
   [[nodiscard]] DevicePlace find(ConstMemory memory) const override;
   [[nodiscard]] bool is_live(uint64_t allocation) const override;
   [[nodiscard]] SharedAllocation share(uint64_t allocation) const override;
-  [[nodiscard]] Support multicast_support() const override;
-  [[nodiscard]] std::unique_ptr<DeviceMulticast> make_multicast(uint64_t allocation,
-                                                                int devices) override;
-  [[nodiscard]] std::unique_ptr<DeviceMulticast> join_multicast(const SharedAllocation& made,
-                                                                uint64_t allocation) override;
 
   // Not zeroed; none: the driver makes none that can be shared, which support() then tells. Without
   // data if there is not enough memory.

@@ -4,7 +4,7 @@
 // socket (transport/arena/descriptor_channels.h): nobody else can name it, and it is gone with the
 // last process that maps it. On a GPU it is one of the driver's virtual memory management (CUDA
 // Driver API, "Virtual Memory Management": cuMemCreate, cuMemExportToShareableHandle), which is
-// also what multicast objects and DMA-BUF exports take. There is no second way by cudaIpcMemHandle:
+// also what DMA-BUF exports take. There is no second way by cudaIpcMemHandle:
 // every driver for the CUDA runtime that gxp is built with has the first one, and an IPC handle is
 // 64 bytes that whoever learns them can open. Ranks of one process map by the descriptor as well.
 //
@@ -42,22 +42,6 @@ struct SharedAllocation {
   size_t bytes = 0;  // whole pages of the device
 };
 
-// This device's part in addresses that stand for one allocation of each of several devices: what is
-// stored there is stored in all, and a load can add what all hold (kernels/device_folds.h). The
-// switch between the GPUs does it (NVLink SHARP, "NVLS"; CUDA Driver API, "Multicast Object
-// Management"). Only such kernels use the addresses.
-//   Order   one rank makes it and the others join it; when all have, each binds; when all have, it
-//           is used; when nothing uses it any more, it may end, and before its memory is freed.
-class DeviceMulticast {
- public:
-  virtual ~DeviceMulticast() = default;
-  // What the others join by. Throws kDevice.
-  [[nodiscard]] virtual SharedAllocation share() const = 0;
-  // Puts the allocation behind the addresses, which it returns; they stay until the end. Once.
-  // Waits without a limit for devices that have not joined. Throws kDevice.
-  [[nodiscard]] virtual std::byte* bind() = 0;
-};
-
 class DeviceSharing {
  public:
   virtual ~DeviceSharing() = default;
@@ -78,14 +62,6 @@ class DeviceSharing {
   [[nodiscard]] virtual bool is_live(uint64_t allocation) const = 0;
   // For a live allocation. Throws kDevice.
   [[nodiscard]] virtual SharedAllocation share(uint64_t allocation) const = 0;
-
-  // Whether a switch can stand in front of this device; another call may find that it does not.
-  [[nodiscard]] virtual Support multicast_support() const = 0;
-  // For a live allocation, and others of as many bytes, of `devices` in all. Throws kDevice.
-  [[nodiscard]] virtual std::unique_ptr<DeviceMulticast> make_multicast(uint64_t allocation,
-                                                                        int devices) = 0;
-  [[nodiscard]] virtual std::unique_ptr<DeviceMulticast> join_multicast(
-      const SharedAllocation& made, uint64_t allocation) = 0;
 
  protected:
   friend class PeerMemory;

@@ -8,6 +8,7 @@
 
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace gxp {
@@ -19,6 +20,7 @@ constexpr int gpu_of_rank(int local_rank, int gpus) { return local_rank % gpus; 
 struct RankGpu {
   std::string own;                // "": it computes on no GPU
   std::vector<std::string> seen;  // all GPUs that its driver shows it
+  auto fields() { return std::tie(own, seen); }
 };
 
 // How many of the ranks have the GPU of `rank`, itself included; 1 without a GPU. Pure. Throws

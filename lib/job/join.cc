@@ -162,7 +162,6 @@ void run_joined_rank(const LaunchRequest& request, const Environment& environmen
 SelectionSettings selection_of(const JobSettings& settings) {
   return {.algorithm = settings.comm.algorithm,
           .layout_invariant = settings.layout_invariant,
-          .nvls = settings.comm.nvls,
           .channels = settings.comm.channels,
           .segment_bytes = settings.comm.segment_bytes};
 }

@@ -48,7 +48,7 @@ class Muon final : public WholeOptimizer {
     const Tensor& x = whole.direction;
     orthogonalise(ops_, x, whole.workspace, config_.ns_steps);
     const auto longer = double(std::max(x.shape[0], x.shape[1]));
-    const bool match = config_.adjust_lr == "match_rms_adamw";
+    const bool match = config_.adjust_lr == LrAdjustment::kMatchRmsAdamw;
     const double scale =
         match ? 0.2 * std::sqrt(longer) : std::sqrt(std::max(1.0, whole.outputs_per_input));
     blend(ops_, x, scale, x, 0);

@@ -60,9 +60,16 @@ void make_independent_of_world_size(const RunConfig& config, StepShape& shape) {
   shape.add_in_pairs = true;
 }
 
-Storage storage_of(const std::string& name) {
-  if (name == "none") return Storage::kDevice;
-  return name == "memory" ? Storage::kHost : Storage::kFile;
+Storage storage_of(OffloadTo where) {
+  if (where == OffloadTo::kNone) return Storage::kDevice;
+  return where == OffloadTo::kMemory ? Storage::kHost : Storage::kFile;
+}
+
+// "auto" is none here: a run replaces it before it plans, by the memory that is free on its device
+// (lib/train/keep_choice.h).
+KeptOutputs kept_outputs(KeepSetting setting) {
+  if (setting == KeepSetting::kAll) return KeptOutputs::kAll;
+  return setting == KeepSetting::kNorms ? KeptOutputs::kNorms : KeptOutputs::kNone;
 }
 
 // cuBLASLt multiplies 8-bit matrices whose sizes are multiples of 16. Checked for a CPU too: what
@@ -91,7 +98,8 @@ bool shares_optimizer(const ParallelConfig& parallel) {
 
 OffloadShape offload_shape(const RunConfig& config, int world_size) {
   const OffloadConfig& offload = config.offload;
-  if (offload.parameters != "none" && !can_offload_parameters(config.parallel, world_size))
+  if (offload.parameters != OffloadTo::kNone &&
+      !can_offload_parameters(config.parallel, world_size))
     fail(ErrorKind::kConfig,
          "offload.parameters {}: on several ranks it is for strategies that shard parameters, "
          "without sharing the optimizer over replicas; use zero3, or offload.parameters = \"none\"",
@@ -118,14 +126,14 @@ GatherLimits gather_limits(const ParallelConfig& parallel) {
 }  // namespace
 
 Architecture run_architecture(const RunConfig& config) {
-  Architecture architecture = make_architecture(config.model, compute_type(config.train.precision),
-                                                parse_kept_outputs(config.train.keep));
+  Architecture architecture = make_architecture(config.model, dtype_of(config.train.precision),
+                                                kept_outputs(config.train.keep));
   freeze(architecture, config.train.frozen);
-  architecture.float8 = config.train.matmul == "fp8";
+  architecture.float8 = config.train.matmul == MatmulType::kFp8;
   if (architecture.float8) check_float8_widths(architecture);
   if (config.train.logits_rows > 0)
     set_logits_rows(architecture, size_t(config.train.logits_rows));
-  else if (config.train.device == "cuda")
+  else if (config.train.device == TrainDevice::kCuda)
     set_logits_rows(architecture, logits_rows_on_gpu(config));
   return architecture;
 }
@@ -144,17 +152,19 @@ StepShape step_shape(const RunConfig& config, int world_size) {
                   .optimizer_over_replicas = shares_optimizer(config.parallel),
                   .bucket_bytes = config.parallel.bucket_bytes,
                   .hold_gradients = config.parallel.hold_gradients,
-                  .gradients = compute_type(config.train.grad_accum_dtype),
-                  .reduced = compute_type(config.parallel.reduce_dtype),
+                  .gradients = dtype_of(config.train.grad_accum_dtype),
+                  .reduced = dtype_of(config.parallel.reduce_dtype),
                   .gathers = gather_limits(config.parallel),
                   .norm_parts = world_size,
-                  .recompute = *parse_recompute(config.train.recompute),
+                  .recompute = config.train.recompute,
                   .recompute_units = config.train.recompute_units,
-                  .keep_codes = config.train.fp8_weights == "kept" &&
-                                config.train.matmul == "fp8" && config.train.device == "cuda",
+                  .keep_codes = config.train.fp8_weights == CodeReuse::kKept &&
+                                config.train.matmul == MatmulType::kFp8 &&
+                                config.train.device == TrainDevice::kCuda,
                   .optimizer = make_optimizer_spec(config.optim, !config.train.frozen.empty()),
                   .offload = offload_shape(config, world_size)};
-  if (config.train.deterministic == "any-world-size") make_independent_of_world_size(config, shape);
+  if (config.train.deterministic == Determinism::kAnyWorldSize)
+    make_independent_of_world_size(config, shape);
   return shape;
 }
 
@@ -170,8 +180,8 @@ RunPlan plan_run(const RunConfig& config, int world_size) {
   plan.architecture = run_architecture(config);
   plan.strategy = find_strategy(config.parallel.strategy);
   plan.shape = step_shape(config, world_size);
-  plan.attends_in_any_order =
-      config.train.deterministic == "off" && config.train.attention != "own";
+  plan.attends_in_any_order = config.train.deterministic == Determinism::kOff &&
+                              config.train.attention != AttentionChoice::kOwn;
   plan.layout = make_layout(plan.architecture, plan.shape.norm_parts,
                             first_units(config, plan.architecture), block_of(plan.shape.optimizer));
   plan.step = build_train_step(plan.architecture, plan.layout, plan.strategy, plan.shape);

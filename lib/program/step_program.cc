@@ -111,29 +111,14 @@ std::string_view to_string(Lane lane) {
   return kNames[size_t(lane)];
 }
 
-std::string_view to_string(OpKind kind) {
-  constexpr std::array<std::string_view, 21> kNames = {"next-batch",
-                                                       "forward",
-                                                       "loss",
-                                                       "evaluate-loss",
-                                                       "logits",
-                                                       "recompute",
-                                                       "backward",
-                                                       "round-parameters",
-                                                       "gather-parameters",
-                                                       "reduce-gradients",
-                                                       "add-gradients",
-                                                       "reduce-loss",
-                                                       "measure-gradients",
-                                                       "gather-norm",
-                                                       "clip-gradients",
-                                                       "update",
-                                                       "prepare-update",
-                                                       "gather-directions",
-                                                       "update-whole",
-                                                       "fetch",
-                                                       "store"};
-  return kNames[size_t(kind)];
+const OpRow& row_of(OpKind kind) {
+  static constexpr std::array kRows = {
+#define GXP_OP(kind, name, part, ranks, steps) \
+  OpRow{name, OpPart::part, OpRanks::ranks, OpSteps::steps},
+#include "lib/program/op_kinds.inc"
+#undef GXP_OP
+  };
+  return kRows[size_t(kind)];
 }
 
 std::string describe(const Op& op) {

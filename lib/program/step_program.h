@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/arch/recompute.h"
@@ -37,32 +38,32 @@ inline constexpr int kLaneCount = 3;
 enum class Storage { kDevice, kHost, kFile };
 inline constexpr int kStorageCount = 3;
 
+// The rows of op_kinds.inc.
 enum class OpKind {
-  kNextBatch,         // tokens, targets <- the data loader
-  kForward,           // output <- input, saved, through `unit`
-  kLoss,              // the head's forward and backward: losses, gradient stream, its gradients
-  kEvaluateLoss,      // the head's forward: losses only
-  kLogits,            // the head's forward: output <- logits of the last position of each row
-  kRecompute,         // what the forward of `unit` has not kept of `saved`, for its backward
-  kBackward,          // gradient stream <- gradient stream, through `unit`; its gradients are added
-  kRoundParameters,   // a wrap's parameters, or this rank's part, from the master weights
-  kGatherParameters,  // a wrap's parameters from the shards of `group`
-  kReduceGradients,  // the sum of a bucket's gradients over all ranks; or of a wrap's over `group`,
-                     // to its shards, or over the replicas of a shard
-  kAddGradients,     // `own` <- a wrap's gradients of a micro-batch, `added`, and those of earlier
-                     // micro-batches, `earlier`, if any; each of whatever type
-  kReduceLoss,       // the sum of the step's loss over the ranks
-  kMeasureGradients,  // sums of squares, one for each part of the norm that this rank holds
-  kGatherNorm,        // the other ranks' sums of squares
-  kClipGradients,     // the global norm, the clipping coefficient, the check that all is finite
-  kUpdate,            // the optimizer, on `elements` of all tensors that it does not see whole
-  kPrepareUpdate,     // this rank's part of the directions of a wrap's tensors that it sees whole
-  kGatherDirections,  // the other parts, of `group`
-  kUpdateWhole,       // the optimizer, on those tensors
-  kFetch,             // `moves`, to the device
-  kStore,             // `moves`, from the device
+#define GXP_OP(kind, ...) kind,
+#include "lib/program/op_kinds.inc"
+#undef GXP_OP
 };
-std::string_view to_string(OpKind kind);
+// What carries an operation out: parts of a step (Trainer::bind), or of another program.
+enum class OpPart {
+  kForwardBackward,
+  kParameters,
+  kGradients,
+  kClipping,
+  kWeightUpdate,
+  kOffload,
+  kEvaluation
+};
+enum class OpRanks { kAlone, kGathers, kReduces };
+enum class OpSteps { kVaries, kRepeats };
+struct OpRow {
+  std::string_view name;  // "next-batch"
+  OpPart part;
+  OpRanks ranks;
+  OpSteps steps;
+};
+const OpRow& row_of(OpKind kind);
+inline std::string_view to_string(OpKind kind) { return row_of(kind).name; }
 std::string_view to_string(Lane lane);
 
 // Offsets and lengths of what is offloaded are multiples of this: the block of direct file I/O.
@@ -116,25 +117,8 @@ struct Tile {
   BufferId parameters = kNoBuffer;  // rounded; none: they are not offloaded
 };
 
-// The fields of an operation in groups of what belongs together. Which groups a kind has:
-//
-//   kind                               unit  wrap  bucket  groups
-//   kNextBatch                                             buffers
-//   kForward, kEvaluateLoss, kLogits   yes                 buffers, parameters
-//   kRecompute                         yes                 buffers, parameters
-//   kLoss, kBackward                   yes                 buffers, parameters, gradients
-//   kRoundParameters                         yes
-//   kGatherParameters                        yes           collective, parameters
-//   kReduceGradients                         one of both   collective, gradients
-//   kAddGradients                            yes           gradients
-//   kReduceLoss, kGatherNorm                               collective
-//   kMeasureGradients                                      none: StepProgram's buffers
-//   kClipGradients                                         none: StepProgram's buffers
-//   kUpdate                                                update
-//   kPrepareUpdate, kUpdateWhole             yes           update
-//   kGatherDirections                        yes           collective, update
-//   kFetch, kStore                           of fetched    moves; update.tile
-//                                            parameters
+// The fields of an operation in groups of what belongs together; op_kinds.inc says which groups a
+// kind has.
 
 // Activations of a micro-batch, and scratch.
 struct OpBuffers {

@@ -140,7 +140,7 @@ uint64_t attention_workspace(const RunPlan& plan, const RunConfig& config) {
                                 .heads = size_t(model.heads),
                                 .kv_heads = size_t(model.kv_head_count()),
                                 .head_size = size_t(model.channels_per_head())};
-  if (config.train.attention == "own") return 0;
+  if (config.train.attention == AttentionChoice::kOwn) return 0;
   if (!cudnn_takes(plan.architecture.compute, batch.head_size)) return 0;
   const SumOrder order = plan.attends_in_any_order ? SumOrder::kAny : SumOrder::kFixed;
   const std::vector<AttentionSlice> slices =

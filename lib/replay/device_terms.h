@@ -25,7 +25,7 @@ size_t measured_width(bool on_gpu);
 // The terms of a run; on a GPU with train.device = "cuda", or if `on_gpu` says so.
 DeviceTerms terms_of_device(const RunConfig& config, const RunPlan& plan, bool on_gpu);
 inline DeviceTerms terms_of_device(const RunConfig& config, const RunPlan& plan) {
-  return terms_of_device(config, plan, config.train.device == "cuda");
+  return terms_of_device(config, plan, config.train.device == TrainDevice::kCuda);
 }
 
 }  // namespace gxp

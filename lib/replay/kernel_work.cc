@@ -305,32 +305,18 @@ KernelClass class_in_unit(OpKind kind, OpsCall call) {
 }  // namespace
 
 KernelClass class_of(OpKind kind, OpsCall call) {
-  switch (kind) {
-    case OpKind::kForward:
-    case OpKind::kBackward:
-    case OpKind::kLoss:
-    case OpKind::kEvaluateLoss:
-    case OpKind::kLogits:
+  if (kind == OpKind::kRecompute) return KernelClass::kRecomputation;
+  if (kind == OpKind::kNextBatch || kind == OpKind::kReduceLoss) return KernelClass::kEnds;
+  switch (row_of(kind).part) {
+    case OpPart::kForwardBackward:
+    case OpPart::kEvaluation:
       return class_in_unit(kind, call);
-    case OpKind::kRecompute:
-      return KernelClass::kRecomputation;
-    case OpKind::kNextBatch:
-    case OpKind::kReduceLoss:
-      return KernelClass::kEnds;
-    case OpKind::kAddGradients:
-    case OpKind::kReduceGradients:
-    case OpKind::kMeasureGradients:
-    case OpKind::kGatherNorm:
-    case OpKind::kClipGradients:
+    case OpPart::kGradients:
+    case OpPart::kClipping:
       return KernelClass::kGradients;
-    case OpKind::kRoundParameters:
-    case OpKind::kGatherParameters:
-    case OpKind::kUpdate:
-    case OpKind::kPrepareUpdate:
-    case OpKind::kGatherDirections:
-    case OpKind::kUpdateWhole:
-    case OpKind::kFetch:
-    case OpKind::kStore:
+    case OpPart::kParameters:
+    case OpPart::kWeightUpdate:
+    case OpPart::kOffload:
       return KernelClass::kUpdate;
   }
   return KernelClass::kUpdate;

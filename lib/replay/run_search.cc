@@ -52,21 +52,22 @@ RunVariants shard_more(const RunConfig& config) {
 
 RunVariants keep_less(const RunConfig& config) {
   RunVariants variants;
-  for (auto kept = size_t(parse_kept_outputs(config.train.keep)); kept-- > 0;)
-    add_variant(variants, config, "train.keep", quoted(kKeptOutputsNames[kept]),
-                [&](RunConfig& run) { run.train.keep = kKeptOutputsNames[kept]; });
-  if (config.train.fp8_weights == "kept")
+  for (size_t kept = size_t(KeepSetting(config.train.keep)); kept-- > size_t(KeepSetting::kNone);) {
+    const Choice<KeepSetting> less = KeepSetting(kept);
+    add_variant(variants, config, "train.keep", quoted(less.word()),
+                [&](RunConfig& run) { run.train.keep = less; });
+  }
+  if (config.train.fp8_weights == CodeReuse::kKept)
     add_variant(variants, config, "train.fp8_weights", quoted("again"),
-                [](RunConfig& run) { run.train.fp8_weights = "again"; });
+                [](RunConfig& run) { run.train.fp8_weights = CodeReuse::kAgain; });
   return variants;
 }
 
 RunVariants recompute_more_units(const RunConfig& config) {
   RunVariants variants;
-  const auto now = parse_recompute(config.train.recompute);
-  for (size_t i = size_t(*now) + 1; i < kRecomputeNames.size(); ++i)
+  for (size_t i = size_t(Recompute(config.train.recompute)) + 1; i < kRecomputeNames.size(); ++i)
     add_variant(variants, config, "train.recompute", quoted(kRecomputeNames[i]),
-                [&](RunConfig& run) { run.train.recompute = kRecomputeNames[i]; });
+                [&](RunConfig& run) { run.train.recompute = Recompute(i); });
   return variants;
 }
 
@@ -87,12 +88,13 @@ RunVariants offload_states(const RunConfig& config) {
   RunVariants variants;
   PlanVariant<RunConfig> variant{{}, config};
   OffloadConfig& offload = variant.plan.offload;
-  const auto set = [&](std::string_view setting, std::string& where, const std::string& value) {
-    if (where != "none") return;
+  const auto set = [&](std::string_view setting, Choice<OffloadTo>& where,
+                       Choice<OffloadTo> value) {
+    if (where != OffloadTo::kNone) return;
     where = value;
-    variant.changes.push_back({setting, quoted(value)});
+    variant.changes.push_back({setting, quoted(value.word())});
   };
-  set("offload.optimizer", offload.optimizer, "memory");
+  set("offload.optimizer", offload.optimizer, OffloadTo::kMemory);
   if (variant.changes.empty() && offload.ratio < 1)
     variant.changes.push_back({"offload.ratio", "1"});
   offload.ratio = 1;
@@ -107,7 +109,7 @@ RunVariants offload_states(const RunConfig& config) {
 // A run of the same peak whose program is short: from the third micro-batch on, none takes more
 // memory than the one before, unless all their sums are kept apart.
 RunConfig with_few_micro_batches(RunConfig run) {
-  if (run.train.deterministic != "any-world-size")
+  if (run.train.deterministic != Determinism::kAnyWorldSize)
     run.train.grad_accum = std::min(run.train.grad_accum, 3);
   return run;
 }
@@ -139,7 +141,7 @@ Configs shard(const RunConfig& config, int world_size) {
 
 // A sum over all micro-batches of any ranks needs those that the run has.
 Configs cut_batch(const RunConfig& config) {
-  if (config.train.deterministic == "any-world-size") return {config};
+  if (config.train.deterministic == Determinism::kAnyWorldSize) return {config};
   Configs all;
   const int rows = config.train.micro_batch * config.train.grad_accum;
   for (const uint64_t micro_batch : divisors(uint64_t(rows))) {
@@ -158,9 +160,10 @@ Configs recomputing(const RunConfig& config) {
 }
 
 Configs offloading(const RunConfig& config, int world_size) {
-  const std::string where = config.offload.optimizer == "file" ? "file" : "memory";
+  const OffloadTo where =
+      config.offload.optimizer == OffloadTo::kFile ? OffloadTo::kFile : OffloadTo::kMemory;
   Configs all = {config, config, config};
-  for (RunConfig& variant : all) variant.offload.parameters = "none";
+  for (RunConfig& variant : all) variant.offload.parameters = OffloadTo::kNone;
   all[0].offload = {};
   all[1].offload.optimizer = where;
   all[2].offload.optimizer = where;
@@ -214,7 +217,8 @@ std::vector<CostedPlan<RunConfig>> runs_that_fit(
     const std::function<uint64_t(const RunConfig&)>& peak_of) {
   constexpr size_t kMostWays = 3;
   const auto is_possible = [&](const RunConfig& run) {
-    return run.offload.parameters == "none" || can_offload_parameters(run.parallel, world_size);
+    return run.offload.parameters == OffloadTo::kNone ||
+           can_offload_parameters(run.parallel, world_size);
   };
   const auto cost_if_it_fits = [&](const RunConfig& run) -> std::optional<PlanCost> {
     if (!is_possible(run)) return std::nullopt;

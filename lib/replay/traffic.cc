@@ -147,18 +147,11 @@ std::optional<Call> call_of(const Op& op) {
     return Call{
         .collective = collective, .dtype = op.collective.dtype, .count = op.collective.count};
   };
-  switch (op.kind) {
-    case OpKind::kGatherParameters:
-    case OpKind::kGatherDirections:
-    case OpKind::kGatherNorm:
-      return call(Collective::kAllGather);
-    case OpKind::kReduceGradients:
-      return call(op.collective.scatter ? Collective::kReduceScatter : Collective::kAllReduce);
-    case OpKind::kReduceLoss:
-      return call(Collective::kAllReduce);
-    default:
-      fail(ErrorKind::kInternal, "plan {}: no collective is known for it", describe(op));
-  }
+  const OpRanks ranks = row_of(op.kind).ranks;
+  if (ranks == OpRanks::kAlone)
+    fail(ErrorKind::kInternal, "plan {}: no collective is known for it", describe(op));
+  if (ranks == OpRanks::kGathers) return call(Collective::kAllGather);
+  return call(op.collective.scatter ? Collective::kReduceScatter : Collective::kAllReduce);
 }
 
 std::vector<OpTraffic> traffic_of(const StepProgram& program, const Network& network) {

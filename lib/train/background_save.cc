@@ -55,9 +55,9 @@ bool write_all(const StagedState& staged, bool frozen, const std::stop_token& st
   return true;
 }
 
-StorageDType parse_export_type(std::string_view setting) {
-  if (setting == "fp32") return StorageDType::kF32;
-  return setting == "fp16" ? StorageDType::kF16 : StorageDType::kBF16;
+StorageDType dtype_of(ExportType type) {
+  if (type == ExportType::kFp32) return StorageDType::kF32;
+  return type == ExportType::kFp16 ? StorageDType::kF16 : StorageDType::kBF16;
 }
 
 }  // namespace
@@ -124,7 +124,7 @@ void BackgroundSave::start(Trainer& trainer) {
 
 void BackgroundSave::start_export(uint64_t step) {
   GXP_ASSERT(!done_.valid());
-  if (communicator_.rank() != 0 || job_->config.checkpoint.export_type == "none") return;
+  if (communicator_.rank() != 0 || job_->config.checkpoint.export_type == ExportType::kNone) return;
   launch([step](Job& job, const std::stop_token& stop) { job.export_step(stop, step); });
 }
 
@@ -145,7 +145,7 @@ void BackgroundSave::Job::write(const std::stop_token& stop, const std::string& 
   if (path.empty()) return;
   log_info("saved {}; training waited {:.0f} ms, writing took {:.2f} s", path, stall * 1e3,
            seconds_since(begin));
-  if (config.checkpoint.export_type != "none") export_step(stop, info.step);
+  if (config.checkpoint.export_type != ExportType::kNone) export_step(stop, info.step);
 }
 
 std::string BackgroundSave::Job::publish(const std::stop_token& stop, const std::string& save_id) {
@@ -169,8 +169,7 @@ void BackgroundSave::Job::export_step(const std::stop_token& stop, uint64_t step
   const auto begin = Deadline::Clock::now();
   const std::string path = export_weights(
       step_path(config.checkpoint.dir, step),
-      {.dtype = parse_export_type(config.checkpoint.export_type), .origin = config.model.init},
-      stop);
+      {.dtype = dtype_of(config.checkpoint.export_type), .origin = config.model.init}, stop);
   log_info("exported {} in {}; it took {:.2f} s", path, config.checkpoint.export_type,
            seconds_since(begin));
 }

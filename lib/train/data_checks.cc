@@ -121,7 +121,7 @@ KeyValues data_state(const std::vector<DataFingerprint>& train) {
 }
 
 void check_resumed_data(const Checkpoint& checkpoint, const std::vector<DataFingerprint>& train,
-                        const std::string& changed, bool reports) {
+                        ChangedData changed, bool reports) {
   std::vector<std::string> saved;
   for (const auto& [key, value] : checkpoint.manifest().info.state)
     if (key.starts_with(kStatePrefix)) saved.push_back(value);
@@ -129,7 +129,7 @@ void check_resumed_data(const Checkpoint& checkpoint, const std::vector<DataFing
   const std::vector<std::string> now = to_lines(to_text(train));
   if (std::ranges::equal(saved, now, has_same_content)) return;
   const std::string what = difference(now, saved, "data.train", "now", "in the checkpoint");
-  if (changed == "refuse")
+  if (changed == ChangedData::kRefuse)
     fail(ErrorKind::kConfig,
          "resume from {}: {}; put the files back, or set data.changed = \"accept\" to go on at the "
          "same number of samples in these, or start without --resume, with model.init for its "

@@ -26,6 +26,6 @@ KeyValues data_state(const std::vector<DataFingerprint>& train);
 // Checkpoints that tell nothing of their data pass. `changed` as data.changed has it: with "refuse"
 // kConfig, naming the first file that differs and what to do; with "accept" a warning if `reports`.
 void check_resumed_data(const Checkpoint& checkpoint, const std::vector<DataFingerprint>& train,
-                        const std::string& changed, bool reports);
+                        ChangedData changed, bool reports);
 
 }  // namespace gxp

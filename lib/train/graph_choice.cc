@@ -23,8 +23,9 @@ double forward_flops_of_block(const Architecture& architecture, size_t positions
 
 GraphChoice choose_graphs(const RunConfig& config, const Architecture& architecture,
                           size_t positions, double flops_per_s) {
-  if (config.train.cuda_graphs != "auto")
-    return {config.train.cuda_graphs == "on", WithoutRecording::kFail, "as train.cuda_graphs says"};
+  if (config.train.cuda_graphs != CudaGraphs::kAuto)
+    return {config.train.cuda_graphs == CudaGraphs::kOn, WithoutRecording::kFail,
+            "as train.cuda_graphs says"};
   const size_t tokens = size_t(config.train.micro_batch) * positions;
   const double seconds = forward_flops_of_block(architecture, positions, tokens) / flops_per_s;
   const bool is_short = seconds < kLongSeconds;

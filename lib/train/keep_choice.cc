@@ -20,13 +20,13 @@ KeepChoice choose_keep(const KeepPeaks& peaks, uint64_t free_bytes) {
 }
 
 void settle_keep(RunConfig& run, const KeepChoice& mine, Communicator& communicator) {
-  if (run.train.keep != "auto") return;
+  if (run.train.keep != KeepSetting::kAuto) return;
   std::vector<uint8_t> norms(size_t(communicator.world_size()));
   norms[size_t(communicator.rank())] = mine.norms;
   communicator.all_gather(memory_of(norms), DType::kU8);
   const auto least = std::ranges::find(norms, 0);
   const bool all_keep = least == norms.end();
-  run.train.keep = all_keep ? "norms" : "none";
+  run.train.keep = all_keep ? KeepSetting::kNorms : KeepSetting::kNone;
   if (communicator.rank() != 0 || mine.reason.empty()) return;
   const bool is_own = all_keep || !mine.norms;
   log_info("train.keep auto: {}",

@@ -92,7 +92,7 @@ std::string untold(const Checkpoint& checkpoint, const RunConfig& config,
     if (!find_value(info.config, key) && find_value(settings, key)) keys.emplace_back(key);
   if (auto model = untold_model(tensors_of(checkpoint), config.model); !model.empty())
     keys.insert(keys.begin(), std::move(model));
-  if (config.train.precision == "fp16" && !find_value(info.state, "fp16.scale"))
+  if (config.train.precision == NumberType::kFp16 && !find_value(info.state, "fp16.scale"))
     keys.emplace_back("the loss scale");
   return fmt::format("{}", fmt::join(keys, ", "));
 }
@@ -237,7 +237,7 @@ void report_types(const Checkpoint& checkpoint, const OptimConfig& optim) {
   std::map<StorageDType, std::set<std::string_view>> changed;  // by the type that it becomes
   for (const LogicalTensor& tensor : checkpoint.manifest().tensors) {
     const TensorInfo& info = tensor.info;
-    const bool is_rounded = info.role != Role::kWeight && optim.state_dtype == "bf16";
+    const bool is_rounded = info.role != Role::kWeight && optim.state_dtype == MomentType::kBf16;
     const auto kept = is_rounded ? StorageDType::kBF16 : StorageDType::kF32;
     if (info.dtype != kept && becomes_f32(info.dtype)) changed[kept].insert(to_string(info.dtype));
   }

@@ -115,9 +115,6 @@ class Run {
     if (is_on_device() && !trainer_.device_collectives())
       log_info("gradients and parameters go through host memory: {}",
                trainer_.device_collectives().reason);
-    const bool by_gpus = is_on_device() && trainer_.device_collectives();
-    if (by_gpus && communicator_.world_size() > 1 && communicator_.engine_name() == "native")
-      log_info("{}", describe_nvls(trainer_.nvls()));
     const MemoryUse use = backend_.device->tracker().live();
     log_info("{} on {}: {:.2f} M parameters, {} x {} thread(s), {}{}", config_.model.family,
              backend_.ops->description(), double(summary_.parameters) / 1e6,
@@ -163,7 +160,7 @@ class Run {
     profiled_.end_step(trainer_.steps_done());
     const StepResult& r = metrics.result;
     summary_.loss = r.loss;
-    if (config_.train.precision == "fp16")
+    if (config_.train.precision == NumberType::kFp16)
       metrics.skipped_steps = trainer_.clipping().steps_skipped();
     if (r.skipped && leads())
       log_info("step {}: gradients overflow at loss scale {}; no update", r.step, r.loss_scale);

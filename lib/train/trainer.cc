@@ -13,22 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The kinds of operations that start the same kernels with the same arguments in every step, and do
-// nothing else. The others are next-batch and losses, which copy and wait (and fp16's loss scale
-// changes); rounding, whose random bits are a step's, and updates, whose learning rate is;
-// clipping, which decides on the host; communication and offloading, which wait for others.
-bool repeats(const Op& op) {
-  switch (op.kind) {
-    case OpKind::kForward:
-    case OpKind::kRecompute:
-    case OpKind::kBackward:
-    case OpKind::kAddGradients:
-    case OpKind::kMeasureGradients:
-      return true;
-    default:
-      return false;
-  }
-}
+bool repeats(const Op& op) { return row_of(op.kind).steps == OpSteps::kRepeats; }
 
 // What a step took, from the construction to finish().
 class StepMeter {
@@ -105,45 +90,23 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
       runner_(*backend.lanes, plan_.step.program, sharded_.memory,
               [this](const Op& op) { return bind(op); }) {}
 
-Support Trainer::nvls() const {
-  if (sharded_.kept.empty()) return {false, "calls are not queued between the GPUs"};
-  for (const KeptMemory& kept : sharded_.kept)
-    if (!kept.nvls()) return kept.nvls();
-  return {};
-}
-
 // The part that carries out an operation.
 std::function<void()> Trainer::bind(const Op& op) {
-  switch (op.kind) {
-    case OpKind::kNextBatch:
-    case OpKind::kForward:
-    case OpKind::kLoss:
-    case OpKind::kRecompute:
-    case OpKind::kBackward:
-    case OpKind::kReduceLoss:
+  switch (row_of(op.kind).part) {
+    case OpPart::kForwardBackward:
       return forward_backward_.bind(op);
-    case OpKind::kRoundParameters:
-      return parameters_.bind_round(op);
-    case OpKind::kGatherParameters:
-      return parameters_.bind_gather(op, plan_.step.program, sharded_.memory);
-    case OpKind::kAddGradients:
-      return bind_add_gradients(sharded_, *backend_.ops, op);
-    case OpKind::kReduceGradients:
-      return bind_reduce_gradients(sharded_, *backend_.comm_ops, op);
-    case OpKind::kMeasureGradients:
-    case OpKind::kGatherNorm:
-    case OpKind::kClipGradients:
+    case OpPart::kParameters:
+      return parameters_.bind(op);
+    case OpPart::kGradients:
+      return bind_gradients(sharded_, op.lane == Lane::kComm ? *backend_.comm_ops : *backend_.ops,
+                            op);
+    case OpPart::kClipping:
       return clipping_.bind(op);
-    case OpKind::kUpdate:
-    case OpKind::kPrepareUpdate:
-    case OpKind::kGatherDirections:
-    case OpKind::kUpdateWhole:
+    case OpPart::kWeightUpdate:
       return update_.bind(op);
-    case OpKind::kFetch:
-    case OpKind::kStore:
+    case OpPart::kOffload:
       return bind_offload(op);
-    case OpKind::kEvaluateLoss:
-    case OpKind::kLogits:
+    case OpPart::kEvaluation:
       break;  // of other programs: evaluation.h
   }
   GXP_ASSERT(false);

@@ -76,8 +76,6 @@ class Trainer {
   [[nodiscard]] size_t positions() const { return plan_.shape.positions; }
   // Whether the ranks' collectives work on the devices' own memory; if not, why not.
   [[nodiscard]] const Support& device_collectives() const { return joined_.support(); }
-  // Whether the switch between GPUs adds in them (KeptMemory::nvls()); if not, why not.
-  [[nodiscard]] Support nvls() const;
 
  private:
   std::function<void()> bind(const Op& op);

@@ -171,7 +171,7 @@ std::vector<std::string> names_of(const Architecture& architecture) {
 std::vector<FilePart> lay_out(std::vector<FilePart> parts, const CheckpointConfig& checkpoint,
                               const WriterRank& rank, const std::vector<std::string>& names,
                               const std::stop_token& stop) {
-  if (checkpoint.layout != "full") return parts;
+  if (checkpoint.layout != CheckpointLayout::kFull) return parts;
   const auto joined = join_parts(checkpoint.dir, rank, parts, names, stop);
   if (!joined) return {};
   return {*joined};

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "lib/base/deadline.h"
@@ -49,6 +50,7 @@ struct TcpOptions {
 struct ShmOffer {
   size_t arena_bytes = 0;  // of each rank's segment (shared_arena.h); 0: none can be shared
   std::string obstacle{};  // what follows "ranks 0 and 1": "cannot share memory: ..."
+  auto fields() { return std::tie(arena_bytes, obstacle); }
 };
 
 struct VerbsContext;  // lib/transport/verbs/verbs_context.h

@@ -39,9 +39,7 @@ std::function<void()> bind_wrap(ShardedMemory& sharded, Ops& ops, const Op& op) 
   };
 }
 
-}  // namespace
-
-std::function<void()> bind_add_gradients(const ShardedMemory& sharded, Ops& ops, const Op& op) {
+std::function<void()> bind_add(const ShardedMemory& sharded, Ops& ops, const Op& op) {
   const OpGradients& at = op.gradients;
   const Tensor sum = sharded.wrap_at(op.wrap, at.own);
   const Tensor added = sharded.wrap_at(op.wrap, at.added);
@@ -50,7 +48,10 @@ std::function<void()> bind_add_gradients(const ShardedMemory& sharded, Ops& ops,
   return [&ops, sum, earlier, added] { ops.add(sum, earlier, added); };
 }
 
-std::function<void()> bind_reduce_gradients(ShardedMemory& sharded, Ops& ops, const Op& op) {
+}  // namespace
+
+std::function<void()> bind_gradients(ShardedMemory& sharded, Ops& ops, const Op& op) {
+  if (op.kind == OpKind::kAddGradients) return bind_add(sharded, ops, op);
   return op.wrap >= 0 ? bind_wrap(sharded, ops, op) : bind_bucket(sharded, ops, op);
 }
 

@@ -12,9 +12,8 @@
 
 namespace gxp {
 
-// Return the function that carries out kAddGradients, or kReduceGradients. `ops`: of the op's lane.
-std::function<void()> bind_add_gradients(const ShardedMemory& sharded, Ops& ops, const Op& op);
-std::function<void()> bind_reduce_gradients(ShardedMemory& sharded, Ops& ops, const Op& op);
+// Returns the function that carries out kAddGradients or kReduceGradients. `ops`: of the op's lane.
+std::function<void()> bind_gradients(ShardedMemory& sharded, Ops& ops, const Op& op);
 
 // total (one f64) = the sum of squares of the gradients of `parts`: in f64, over a fixed tree for
 // those of a unit that lie side by side, then in the order of the parts. Its bits depend on the

@@ -23,7 +23,7 @@ Parameters::Parameters(ShardedMemory& sharded, Ops& ops, Ops& host_ops, const Tr
     : sharded_(sharded),
       ops_(ops),
       host_ops_(host_ops),
-      is_stochastic_(train.rounding == "stochastic"),
+      is_stochastic_(train.rounding == Rounding::kStochastic),
       seed_(train.seed) {}
 
 void Parameters::round_with(Ops& ops, const RoundedPart& part, int64_t step) const {
@@ -48,6 +48,11 @@ Tensor Parameters::own(int wrap) const {
   const int part = sharded_.groups.shard_of(sharded_.rank, program.optimizer_shards) % parts;
   const size_t count = shard.count() / size_t(parts);
   return shard.rows(size_t(part) * count, count);
+}
+
+std::function<void()> Parameters::bind(const Op& op) {
+  return op.kind == OpKind::kRoundParameters ? bind_round(op)
+                                             : bind_gather(op, sharded_.program, sharded_.memory);
 }
 
 std::function<void()> Parameters::bind_round(const Op& op) {

@@ -29,7 +29,8 @@ class Parameters {
   // `ops` of the compute lane; `host_ops` for the host's memory. All but `train` outlive it.
   Parameters(ShardedMemory& sharded, Ops& ops, Ops& host_ops, const TrainConfig& train);
 
-  std::function<void()> bind_round(const Op& op);
+  // Returns the function that carries out an operation of the step.
+  std::function<void()> bind(const Op& op);
   // `op` is of `program`, the step or another over the same model, whose memory is `memory`.
   std::function<void()> bind_gather(const Op& op, const StepProgram& program,
                                     const ProgramMemory& memory);
@@ -48,6 +49,7 @@ class Parameters {
   void publish();
 
  private:
+  std::function<void()> bind_round(const Op& op);
   // The persistent buffer's part of a wrap.
   [[nodiscard]] Tensor persistent(int wrap) const;
   void round_with(Ops& ops, const RoundedPart& part, int64_t step) const;

@@ -29,7 +29,7 @@ struct Controls {
 class ControlledNccl {
  public:
   ControlledNccl(const char* file, const Controls& controls) {
-    find_function(open_library("NCCL", file), "NCCL", file, "fakeNcclSetControls", set_);
+    SharedLibrary("NCCL", file).find("fakeNcclSetControls", set_);
     set_(&controls);
   }
   ControlledNccl(const ControlledNccl&) = delete;

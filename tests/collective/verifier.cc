@@ -10,7 +10,7 @@
 #include "lib/collective/algorithm/call.h"
 #include "lib/collective/algorithm/hosts.h"
 #include "lib/collective/algorithm/reduction_tree.h"
-#include "lib/tools/colltest/explain/one_port_replay.h"
+#include "lib/collective/tune/one_port_replay.h"
 #include "tests/collective/symbolic_buffer.h"
 
 namespace gxp {

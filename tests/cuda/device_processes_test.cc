@@ -1,14 +1,11 @@
 // Collectives on the memory of emulated GPUs of several processes, one of which may be killed.
 #include <algorithm>
 #include <functional>
-#include <stdexcept>
 
-#include "lib/collective/engine/device_memory/switch_way.h"
 #include "tests/catch.h"
 #include "tests/combinations.h"
 #include "tests/cuda/device_ranks.h"
 #include "tests/cuda/emulation/cuda_runtime_api.h"
-#include "tests/cuda/emulation/multicast.h"
 #include "tests/cuda/emulation/streams.h"
 #include "tests/cuda/rank_processes.h"
 
@@ -23,15 +20,13 @@ class GpuProcesses {
   using Part = std::function<std::string(Communicator&, GpuRank&, GpuProcesses&)>;
 
   // Each rank has a GPU of its own, or all have one.
-  GpuProcesses(int ranks, const Part& part, bool own_gpus = false,
-               const SelectionSettings& selection = {})
-      : gpus_(own_gpus ? ranks : 1) {
+  GpuProcesses(int ranks, const Part& part, bool own_gpus = false) : gpus_(own_gpus ? ranks : 1) {
     ranks_.run("shm", ranks, [&](World& world, int rank) {
       const auto store = world.join_store(rank);
       std::string text;
       {
         const auto host = make_cpu_device();
-        Communicator comm(world.join(*store), *host, {.selection = selection, .timeout = 20s});
+        Communicator comm(world.join(*store), *host, {.timeout = 20s});
         GpuRank gpu(comm, own_gpus ? rank : 0);
         text = gpu.joined.support() ? part(comm, gpu, *this) : gpu.joined.support().reason;
       }
@@ -59,28 +54,19 @@ struct Scene {
   Collective collective;
   size_t count;
   bool queued = false;
-  bool switched = false;  // by the switch between the GPUs
   int victim = 1;
-  [[nodiscard]] int ranks() const { return switched ? SwitchWay::kLeastRanks : 3; }
 };
 
-std::vector<KeptMemory> keep(Communicator& comm, Memory memory) {
-  std::vector<KeptMemory> kept;
-  kept.push_back(comm.keep(memory));
-  if (!kept[0].nvls()) throw std::runtime_error(kept[0].nvls().reason);
-  return kept;
-}
+constexpr int kRanks = 3;
 
 // Runs the scene. `at` < 0: rank `victim` is killed before it calls, if it is one.
 std::unique_ptr<GpuProcesses> play(const Scene& scene, int victim, int at) {
   return std::make_unique<GpuProcesses>(
-      scene.ranks(),
+      kRanks,
       [=](Communicator& comm, GpuRank& gpu, GpuProcesses& job) -> std::string {
         const size_t bytes = scene.count * sizeof(float);
         const Buffer shared = gpu.device->allocate_shareable(bytes, MemoryKind::kGradients);
         const Buffer ordinary = gpu.device->allocate(bytes, MemoryKind::kGradients);
-        std::vector<KeptMemory> kept;
-        if (scene.switched) kept = keep(comm, shared.memory());
         comm.barrier();
         if (comm.rank() == victim && at < 0) job.ranks().strike();
         job.count_works(comm.rank(), comm.rank() == victim ? at : -1);
@@ -99,7 +85,7 @@ std::unique_ptr<GpuProcesses> play(const Scene& scene, int victim, int at) {
         comm.barrier();
         return "";
       },
-      scene.queued || scene.switched, SelectionSettings{.layout_invariant = !scene.switched});
+      scene.queued);
 }
 
 void require_ended_soon(RankProcesses& ranks, int count, int victim) {
@@ -145,21 +131,19 @@ TEST_CASE("processes call on the memory of their GPUs with the host's bits") {
 }
 
 TEST_CASE("a rank that is killed at any work of its GPU ends the others soon") {
-  const Scene scene = GENERATE(
-      values<Scene>({{BufferKind::kSharedInPlace, Collective::kAllReduce, 3000, false, false, 0},
-                     {BufferKind::kOrdinaryInPlace, Collective::kAllReduce, 3000},
-                     {BufferKind::kOrdinaryInPlace, Collective::kAllReduce, 1200000},
-                     {BufferKind::kSharedInPlace, Collective::kAllGather, 3000},
-                     {BufferKind::kSharedInPlace, Collective::kAllReduce, 3000, true},
-                     {BufferKind::kOrdinaryInPlace, Collective::kAllReduce, 3000, true},
-                     {BufferKind::kSharedInPlace, Collective::kAllReduce, 3000, false, true},
-                     {BufferKind::kSharedInPlace, Collective::kAllReduce, 3000, true, true}}));
+  const Scene scene =
+      GENERATE(values<Scene>({{BufferKind::kSharedInPlace, Collective::kAllReduce, 3000, false, 0},
+                              {BufferKind::kOrdinaryInPlace, Collective::kAllReduce, 3000},
+                              {BufferKind::kOrdinaryInPlace, Collective::kAllReduce, 1200000},
+                              {BufferKind::kSharedInPlace, Collective::kAllGather, 3000},
+                              {BufferKind::kSharedInPlace, Collective::kAllReduce, 3000, true},
+                              {BufferKind::kOrdinaryInPlace, Collective::kAllReduce, 3000, true}}));
   const int works = play(scene, -1, 0)->ranks().count(scene.victim);
   REQUIRE(works > 1);
   for (int at = -1; at < works; at += std::max(1, works / 6)) {
     CAPTURE(int(scene.kind), to_string(scene.collective), scene.count, works, at);
     const auto job = play(scene, scene.victim, at);
-    require_ended_soon(job->ranks(), scene.ranks(), scene.victim);
+    require_ended_soon(job->ranks(), kRanks, scene.victim);
   }
 }
 
@@ -170,47 +154,7 @@ TEST_CASE(
                     GENERATE(Collective::kAllReduce, Collective::kReduce), 3000};
   const auto job = play(scene, -1, 0);
   CHECK(job->ranks().count(0) > 0);
-  for (int rank = 1; rank < scene.ranks(); ++rank) CHECK(job->ranks().count(rank) == 0);
-}
-
-TEST_CASE("processes add by the switch between their GPUs") {
-  constexpr int kRanks = 4;
-  GpuProcesses job(kRanks,
-                   [](Communicator& comm, GpuRank& gpu, GpuProcesses&) -> std::string {
-                     std::vector<float> values(3001, float(comm.rank() + 1));
-                     const Buffer buffer = gpu.device->allocate_shareable(memory_of(values).bytes,
-                                                                          MemoryKind::kGradients);
-                     gpu.device->copy(buffer.memory(), memory_of(values));
-                     const std::vector<KeptMemory> kept = keep(comm, buffer.memory());
-                     comm.all_reduce(buffer.memory(), DType::kF32, ReduceOp::kSum);
-                     gpu.device->copy(memory_of(values), buffer.memory());
-                     comm.barrier();
-                     return values == std::vector<float>(3001, 1 + 2 + 3 + 4) ? "exact" : "wrong";
-                   },
-                   true, {.layout_invariant = false});
-  for (int rank = 0; rank < kRanks; ++rank) CHECK(job.ranks().text(rank) == "exact");
-}
-
-TEST_CASE("a rank that is killed while the switch is set up ends the others soon") {
-  using enum emulation::MulticastCall;
-  const auto [victim, call] = GENERATE(table<int, emulation::MulticastCall>(
-      {{0, kSupport}, {0, kCreate}, {0, kExport}, {1, kImport}, {1, kAdd}, {2, kBind}, {0, kMap}}));
-  CAPTURE(victim, int(call));
-  constexpr int kRanks = 4;
-  GpuProcesses job(
-      kRanks,
-      [&, victim = victim, call = call](Communicator& comm, GpuRank& gpu, GpuProcesses& processes) {
-        const Buffer buffer = gpu.device->allocate_shareable(4096, MemoryKind::kGradients);
-        if (comm.rank() == victim)
-          emulation::set_multicast_hook([&](emulation::MulticastCall made) {
-            if (made == call) processes.ranks().strike();
-            return CUDA_SUCCESS;
-          });
-        const std::vector<KeptMemory> kept = keep(comm, buffer.memory());
-        return std::string();
-      },
-      true, {.layout_invariant = false});
-  require_ended_soon(job.ranks(), kRanks, victim);
+  for (int rank = 1; rank < kRanks; ++rank) CHECK(job->ranks().count(rank) == 0);
 }
 
 }  // namespace gxp

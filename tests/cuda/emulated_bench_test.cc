@@ -68,7 +68,6 @@ TEST_CASE("the table names the device, each rank's GPU, the memory and the copie
        {"2 ranks over shm, ordinary memory of GPUs\n",
         "device  0 [0000:3B:00] cuda:0, emulated GPU, 8 GiB, sm_90\n",
         "# Device cuda, engine native: collectives work on the GPUs' memory\n",
-        "# Device cuda, engine native: NVLS is not used: --memory communicator lets",
         "GB/s read and written in the memory of its own GPU\n",
         "# Copies by rank 1: ", "GB/s out of the mapped memory of rank 0's GPU\n",
         "# The GPUs' copies would read and write 2 p K bytes (p = 2 ranks of K bytes) at "})
@@ -96,27 +95,6 @@ TEST_CASE("GPUs that do not reach each other are measured through pinned memory"
   });
   CHECK(results[0] ==
         "pinned host memory: rank 0: GPU 0 has no peer access to GPU 1 (gxp topo shows P2P)");
-}
-
-TEST_CASE("sums by the GPUs' switch are measured, and exact", "[bench]") {
-  const EmulatedGpus gpus(4);
-  const auto results = run_ranks_of(
-      "shm", 4,
-      [](Communicator& comm) {
-        const auto device = make_cuda_device(comm.rank());
-        const auto folds = make_cuda_folds();
-        const BenchCase bench{find_operation("all_reduce"), DType::kBF16, ReduceOp::kSum, 0, 5001};
-        CaseRunner runner(comm, {*device, folds.get(), comm.rank()}, {&bench, 1},
-                          {.iterations = 2, .warmup = 0, .memory = MemoryOrigin::kCommunicator});
-        const CaseResult result = runner.run(bench);
-        comm.barrier();
-        const bool is_exact =
-            result.out_of_place.wrong.value_or(0) == 0 && result.in_place->wrong.value_or(0) == 0;
-        return describe_nvls(runner.nvls()) + (is_exact ? "" : ", wrong");
-      },
-      {.selection = {.layout_invariant = false}});
-  for (const std::string& text : results)
-    CHECK(text == "NVLS: the switch between the GPUs adds all-reduces");
 }
 
 TEST_CASE("what --device cuda cannot do is refused before ranks start", "[bench]") {

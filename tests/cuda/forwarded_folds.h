@@ -16,14 +16,6 @@ class ForwardedFolds : public DeviceFolds {
                 const FoldOptions& options) override {
     folds_->fold_all(stream, targets, sources, bytes, dtype, op, options);
   }
-  void fold_in_switch(Stream& stream, std::byte* to, const std::byte* from, size_t bytes,
-                      DType dtype, ReduceOp op) override {
-    folds_->fold_in_switch(stream, to, from, bytes, dtype, op);
-  }
-  void store_by_switch(Stream& stream, std::byte* to, const std::byte* from,
-                       size_t bytes) override {
-    folds_->store_by_switch(stream, to, from, bytes);
-  }
   void meet(Stream& stream, const Meeting& meeting) override { folds_->meet(stream, meeting); }
 
  private:

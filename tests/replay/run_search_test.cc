@@ -68,7 +68,7 @@ TEST_CASE("offload is offered where the rules let the run offload, and only ther
   CHECK(ways(config, 1, limit).empty() != allowed);
 }
 
-using Key = std::tuple<std::string, int, int, std::string, std::string, std::string>;
+using Key = std::tuple<std::string, int, int, Recompute, OffloadTo, OffloadTo>;
 
 Key key_of(const RunConfig& run) {
   return {run.parallel.strategy, run.parallel.shard_size, run.train.micro_batch,

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "lib/topo/read/system_root.h"
+#include "tests/topo/recorded_root.h"
 
 namespace gxp {
 

@@ -8,6 +8,7 @@
 
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"
+#include "tests/topo/recorded_root.h"
 
 namespace gxp {
 namespace {
@@ -41,13 +42,6 @@ TEST_CASE("names with numbers in them are listed by number", "[topo]") {
   CHECK(root.list("/") == Names{"c"});
 }
 
-TEST_CASE("what lies below a name is no part of its directory, whatever sorts between", "[topo]") {
-  RecordedRoot root;
-  for (const char* const path : {"/c/a/x/y", "/c/a-b/x", "/c/a0", "/c/a.b", "/d"})
-    root.add_file(path, "");
-  CHECK(root.list("/c") == Names{"a", "a-b", "a.b", "a0"});
-}
-
 TEST_CASE("links that lead to a large directory again and again end in an error", "[topo]") {
   RecordedRoot root;
   const std::string long_name(200, 'n');
@@ -60,16 +54,6 @@ TEST_CASE("links that lead to a large directory again and again end in an error"
                   })
             .starts_with(
                 "read recorded /proc and /sys: to follow their links takes more than 512 MiB"));
-}
-
-TEST_CASE("a root that was recorded may lie in one directory", "[topo]") {
-  RecordedRoot root;
-  root.add_file("host7/sys/kernel/x", "7");
-  root.add_file("host7/proc/cpuinfo", "");
-  REQUIRE(root.descend_to_sys());
-  CHECK(root.list("/") == Names{"proc", "sys"});
-  CHECK(root.read_number("/sys/kernel/x") == 7);
-  CHECK_FALSE(RecordedRoot().descend_to_sys());
 }
 
 TEST_CASE("links of a recorded directory lead into it, not into this host", "[topo]") {
@@ -87,6 +71,9 @@ TEST_CASE("links of a recorded directory lead into it, not into this host", "[to
   const auto open_wrong = [&] { open_recorded_directory(directory / "host7/sys"); };
   CHECK(complaint(ErrorKind::kIo, open_wrong).find("neither it nor a directory in it has sys") !=
         std::string::npos);
+  const auto open_file = [&] { open_recorded_directory(directory / "host7/sys/a/name"); };
+  CHECK(complaint(ErrorKind::kIo, open_file)
+            .ends_with("unpack what hwloc-gather-topology wrote, and give the folder"));
   fs::remove_all(directory);
 }
 

@@ -126,7 +126,7 @@ void check_same(const Trained& found, const Trained& expected) {
 Trained train(const RunConfig& config, Communicator& communicator, Backend backend) {
   Trainer trainer(config, communicator, backend);
   trainer.initialise_weights();
-  if (config.train.cuda_graphs == "on") trainer.record_graphs(WithoutRecording::kFail);
+  if (config.train.cuda_graphs == CudaGraphs::kOn) trainer.record_graphs(WithoutRecording::kFail);
   Trained trained;
   while (trainer.steps_done() < config.train.steps) {
     trained.steps.push_back(trainer.step(false));

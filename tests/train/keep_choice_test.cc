@@ -13,7 +13,7 @@ std::vector<std::string> settled(const std::string& setting, const std::vector<b
   return run_ranks(int(chosen.size()), [&](Communicator& communicator) {
     RunConfig run = config;
     settle_keep(run, {.norms = chosen[size_t(communicator.rank())], .reason = {}}, communicator);
-    return run.train.keep;
+    return std::string(run.train.keep);
   });
 }
 

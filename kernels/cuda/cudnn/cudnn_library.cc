@@ -1,7 +1,5 @@
 #include "kernels/cuda/cudnn/cudnn_library.h"
 
-#include <dlfcn.h>
-
 #include "lib/base/shared_library.h"
 
 namespace gxp {
@@ -11,31 +9,27 @@ constexpr const char* kFile = "libcudnn.so.9";
 // The first for CUDA 13.
 constexpr size_t kOldest = 91200;
 
-CudnnFunctions functions_of(void* library) {
+CudnnFunctions load_functions() {
+  const SharedLibrary library("cuDNN", kFile);
   CudnnFunctions c{};
-  const auto find = [&](const char* name, auto& function) {
-    find_function(library, "cuDNN", kFile, name, function);
-  };
-  find("cudnnGetVersion", c.version);
-  find("cudnnGetErrorString", c.error_string);
-  find("cudnnGetLastErrorString", c.last_error_string);
-  find("cudnnCreate", c.create);
-  find("cudnnDestroy", c.destroy);
-  find("cudnnSetStream", c.set_stream);
-  find("cudnnBackendCreateDescriptor", c.create_object);
-  find("cudnnBackendDestroyDescriptor", c.destroy_object);
-  find("cudnnBackendSetAttribute", c.set);
-  find("cudnnBackendGetAttribute", c.get);
-  find("cudnnBackendFinalize", c.finalize);
-  find("cudnnBackendExecute", c.execute);
+  library.find("cudnnGetVersion", c.version);
+  library.find("cudnnGetErrorString", c.error_string);
+  library.find("cudnnGetLastErrorString", c.last_error_string);
+  library.find("cudnnCreate", c.create);
+  library.find("cudnnDestroy", c.destroy);
+  library.find("cudnnSetStream", c.set_stream);
+  library.find("cudnnBackendCreateDescriptor", c.create_object);
+  library.find("cudnnBackendDestroyDescriptor", c.destroy_object);
+  library.find("cudnnBackendSetAttribute", c.set);
+  library.find("cudnnBackendGetAttribute", c.get);
+  library.find("cudnnBackendFinalize", c.finalize);
+  library.find("cudnnBackendExecute", c.execute);
   return c;
 }
 
 CudnnLibrary load() {
-  void* const library = ::dlopen(kFile, RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) return {{false, fmt::format("load cuDNN: {}", ::dlerror())}, {}};
   try {
-    const CudnnFunctions functions = functions_of(library);
+    const CudnnFunctions functions = load_functions();
     if (functions.version() < kOldest)
       return {{false,
                fmt::format("load cuDNN: {} is version {}, gxp needs {}", kFile,

@@ -12,10 +12,6 @@ Support Engine::join_device(const FoldingDevice& device, uint32_t /*sequence*/,
   return {false, fmt::format("engine '{}' works on the host's memory", name())};
 }
 
-Support Engine::keep_memory(Memory /*memory*/, uint32_t /*sequence*/, Deadline /*deadline*/) {
-  return {false, fmt::format("engine '{}' works on the host's memory", name())};
-}
-
 std::unique_ptr<QueuedCall> Engine::enqueue(const Call& call, ConstMemory /*input*/,
                                             Memory /*output*/, Stream& /*stream*/,
                                             Deadline /*deadline*/) {

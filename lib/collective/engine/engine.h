@@ -25,6 +25,11 @@
 
 namespace gxp {
 
+// Whether there is memory, and it is no device's.
+inline bool is_host_memory(const ConstMemory& memory) {
+  return memory.bytes > 0 && memory.space == MemorySpace::kHost;
+}
+
 // One message of Communicator::send() or recv().
 struct PeerMessage {
   bool sends = false;
@@ -81,10 +86,8 @@ class Engine {
   [[nodiscard]] virtual std::unique_ptr<Engine> split(int color, int key, uint32_t sequence,
                                                       Deadline deadline) = 0;
   // Tells the engine that calls of this group work on this memory of the device, of as many bytes
-  // on all ranks, until forget_memory(). All ranks call both, as call number `sequence`. Not while
-  // calls are under way. Returns whether the switch between the GPUs adds what lies there, with
-  // bits of its own; if not, why not. The same on all ranks.
-  [[nodiscard]] virtual Support keep_memory(Memory memory, uint32_t sequence, Deadline deadline);
+  // on all ranks, until forget_memory(). All ranks call both. Not while calls are under way.
+  virtual void keep_memory(Memory /*memory*/, Deadline /*deadline*/) {}
   virtual void forget_memory(Memory memory) noexcept { static_cast<void>(memory); }
   [[nodiscard]] virtual CommunicatorMemory allocate(size_t bytes) = 0;
 

@@ -12,10 +12,11 @@
 // twice in a call between the GPUs' memory; nothing has been measured between GPUs yet. Ranks that
 // share a GPU can neither have NCCL nor use a link, so the model decides nothing for them. NCCL
 // comes first only where the run has not asked for bits that do not depend on the layout: NCCL
-// orders its sums by size and topology, and switches may add (NVLS).
+// orders its sums by size and topology, and has switches add (NVLS).
 #pragma once
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "lib/base/error.h"
@@ -27,6 +28,7 @@ struct GpuRankFacts {
   std::string host;
   std::string gpu;  // its name (DeviceSharing::identity()); "": it computes on none
   Support nccl;     // whether it can load NCCL; the reason is its version, or why not
+  auto fields() { return std::tie(host, gpu, nccl.ok, nccl.reason); }
 };
 
 struct GpuChoice {

@@ -1,11 +1,11 @@
 #include "lib/collective/tune/cost_model.h"
 
 #include <algorithm>
-#include <deque>
 #include <utility>
 
 #include "lib/base/error.h"
 #include "lib/collective/algorithm/schedule.h"
+#include "lib/collective/tune/one_port_replay.h"
 
 namespace gxp {
 namespace {
@@ -30,85 +30,76 @@ struct Load {
   int from = kNobody;
 };
 
-// Sorts the steps of all ranks into rounds.
+// What all ranks do in each round of the schedule's replay.
 class RoundCounter {
  public:
-  RoundCounter(const Schedule& schedule, const CallShape& shape)
-      : schedule_(schedule),
+  RoundCounter(Schedule schedule, const CallShape& shape)
+      : schedule_(std::move(schedule)),
         shape_(shape),
-        ranks_(schedule.size()),
-        next_step_(ranks_),
-        ready_(ranks_),
-        can_send_(ranks_),
-        can_receive_(ranks_),
-        has_sent_(ranks_),
-        has_received_(ranks_),
-        has_heard_(ranks_ * ranks_),
-        under_way_(ranks_ * ranks_) {}
+        ranks_(schedule_.size()),
+        sent_in_(ranks_),
+        received_in_(ranks_),
+        has_heard_(ranks_ * ranks_) {
+    leave_out_empty_messages();
+  }
 
   std::vector<Round> count() {
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (size_t rank = 0; rank < ranks_; ++rank) {
-        while (next_step_[rank] < schedule_[rank].size() && advance(rank)) moved = true;
+    const OnePortReplay replay = replay_one_port(schedule_);
+    for (const StepEvent& event : replay.events) {
+      const CollectiveStep& step = schedule_[size_t(event.rank)][event.step];
+      if (event.kind == StepEvent::Kind::kMove) {
+        Load& mine = load(received_in_[size_t(event.rank)] + 1, event.rank);
+        (step.fold ? mine.folded_later : mine.copied) += step.into.count;
+      } else if (event.kind == StepEvent::Kind::kSend) {
+        send(step, replay.messages[event.message]);
+      } else {
+        receive(step, replay.messages[event.message]);
       }
     }
     return summary();
   }
 
  private:
-  [[nodiscard]] int host_of(size_t rank) const { return shape_.host_of(int(rank)); }
-  Load& load(size_t round, size_t rank) {
-    if (loads_.size() <= round) loads_.resize(round + 1, std::vector<Load>(ranks_));
-    return loads_[round][rank];
-  }
-
-  // Whether the rank could do its next step.
-  bool advance(size_t rank) {
-    const CollectiveStep& step = schedule_[rank][next_step_[rank]];
-    if (step.local) {
-      Load& mine = load(ready_[rank], rank);
-      (step.fold ? mine.folded_later : mine.copied) += step.into.count;
-    } else {
-      if (step.to != kNobody && !has_sent_[rank]) send(rank, step);
-      has_sent_[rank] = true;  // in case that this step is tried again
-      if (!receive(rank, step)) return false;
+  void leave_out_empty_messages() {
+    for (std::vector<CollectiveStep>& steps : schedule_) {
+      for (CollectiveStep& step : steps) {
+        if (step.local || step.token) continue;
+        if (step.leaving.count == 0) step.to = kNobody;
+        if (step.into.count == 0) step.from = kNobody;
+      }
     }
-    has_sent_[rank] = false;
-    ++next_step_[rank];
-    return true;
   }
 
-  void send(size_t rank, const CollectiveStep& step) {
-    if (step.leaving.count == 0 && !step.token) return;
-    const auto to = size_t(step.to);
-    const size_t round = std::max(ready_[rank], can_send_[rank]);
-    Load& mine = load(round, rank);
-    (host_of(rank) == host_of(to) ? mine.sent : mine.sent_away) += step.leaving.count;
-    mine.after_wait = ready_[rank] >= can_send_[rank];
-    mine.to = step.to;
-    can_send_[rank] = round + 1;
-    under_way_[rank * ranks_ + to].push_back(round);
+  [[nodiscard]] int host_of(size_t rank) const { return shape_.host_of(int(rank)); }
+  [[nodiscard]] bool is_inside(const Message& message) const {
+    return shape_.host_of(message.from) == shape_.host_of(message.to);
+  }
+  // `round` from 1.
+  Load& load(int round, int rank) {
+    if (int(loads_.size()) < round) loads_.resize(size_t(round), std::vector<Load>(ranks_));
+    return loads_[size_t(round) - 1][size_t(rank)];
   }
 
-  bool receive(size_t rank, const CollectiveStep& step) {
-    if (step.from == kNobody || (step.into.count == 0 && !step.token)) return true;
-    const auto from = size_t(step.from);
-    std::deque<size_t>& messages = under_way_[from * ranks_ + rank];
-    if (messages.empty()) return false;
-    const size_t round = std::max(messages.front(), can_receive_[rank]);
-    messages.pop_front();
-    Load& mine = load(round, rank);
-    (host_of(rank) == host_of(from) ? mine.received : mine.received_from_away) += step.into.count;
+  void send(const CollectiveStep& step, const Message& message) {
+    Load& mine = load(message.send_round, message.from);
+    int& sent_in = sent_in_[size_t(message.from)];
+    (is_inside(message) ? mine.sent : mine.sent_away) += step.leaving.count;
+    mine.after_wait = received_in_[size_t(message.from)] >= sent_in;
+    mine.to = message.to;
+    sent_in = message.send_round;
+  }
+
+  void receive(const CollectiveStep& step, const Message& message) {
+    Load& mine = load(message.recv_round, message.to);
+    int& received_in = received_in_[size_t(message.to)];
+    (is_inside(message) ? mine.received : mine.received_from_away) += step.into.count;
     if (step.fold) mine.folded += step.into.count;
-    mine.from = step.from;
-    std::vector<bool>::reference heard = has_heard_[rank * ranks_ + from];
-    mine.hears_another = has_received_[rank] && !heard;
-    has_received_[rank] = true;
+    mine.from = message.from;
+    std::vector<bool>::reference heard =
+        has_heard_[size_t(message.to) * ranks_ + size_t(message.from)];
+    mine.hears_another = received_in > 0 && !heard;
     heard = true;
-    can_receive_[rank] = round + 1;
-    ready_[rank] = std::max(ready_[rank], round + 1);
-    return true;
+    received_in = message.recv_round;
   }
 
   [[nodiscard]] std::vector<Round> summary() const {
@@ -165,19 +156,14 @@ class RoundCounter {
     return round;
   }
 
-  const Schedule& schedule_;
+  Schedule schedule_;
   const CallShape& shape_;
   size_t ranks_;
-  std::vector<size_t> next_step_;
-  // By rank:
-  std::vector<size_t> ready_;                  // the first round that can send its next step's data
-  std::vector<size_t> can_send_;               // the first round after its last send
-  std::vector<size_t> can_receive_;            // the first round after its last receive
-  std::vector<bool> has_sent_;                 // whether its next step's data have been sent
-  std::vector<bool> has_received_;             // whether any message has arrived
-  std::vector<bool> has_heard_;                // the same by receiver and sender
-  std::vector<std::deque<size_t>> under_way_;  // rounds of the messages, by from and to
-  std::vector<std::vector<Load>> loads_;       // by round and rank
+  // By rank, the round of its last message; 0: there was none.
+  std::vector<int> sent_in_;
+  std::vector<int> received_in_;
+  std::vector<bool> has_heard_;           // by receiver and sender
+  std::vector<std::vector<Load>> loads_;  // by round and rank
 };
 
 // What a host sees of a group, for more ranks than are recorded: equal rounds.

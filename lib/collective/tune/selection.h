@@ -21,7 +21,6 @@ namespace gxp {
 struct SelectionSettings {
   std::string algorithm = "auto";  // auto, or a name in algorithms()
   bool layout_invariant = true;    // auto takes only algorithms whose order ignores the layout
-  bool nvls = true;                // where it does not: the GPUs' switch may add
   int channels = 0;                // parallel rings; 0: chosen
   size_t segment_bytes = 0;        // unit of pipelining; 0: chosen
 };

@@ -14,7 +14,6 @@
 namespace gxp {
 namespace {
 
-constexpr const char* kLibrary = "libpmix.so.2";
 constexpr const char* kPmixKey = "gxp.rank0";
 
 // The library's types, of which versions 2 to 5 agree. A value's union is as large as its largest
@@ -54,18 +53,15 @@ struct Functions {
 };
 
 Functions load_functions() {
-  void* const library = open_library("PMIx", kLibrary);
+  const SharedLibrary library("PMIx", "libpmix.so.2");
   Functions functions;
-  const auto find = [library](const char* name, auto& function) {
-    find_function(library, "PMIx", kLibrary, name, function);
-  };
-  find("PMIx_Init", functions.init);
-  find("PMIx_Finalize", functions.finalize);
-  find("PMIx_Put", functions.put);
-  find("PMIx_Commit", functions.commit);
-  find("PMIx_Fence_nb", functions.fence);
-  find("PMIx_Get", functions.get);
-  find("PMIx_Error_string", functions.error_text);
+  library.find("PMIx_Init", functions.init);
+  library.find("PMIx_Finalize", functions.finalize);
+  library.find("PMIx_Put", functions.put);
+  library.find("PMIx_Commit", functions.commit);
+  library.find("PMIx_Fence_nb", functions.fence);
+  library.find("PMIx_Get", functions.get);
+  library.find("PMIx_Error_string", functions.error_text);
   return functions;
 }
 

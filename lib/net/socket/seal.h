@@ -10,7 +10,7 @@
 // record that does come.
 // Cipher: AES-256-GCM where both ends have the instructions for it, else ChaCha20-Poly1305 (RFC
 // 8439); either computes a mere tag as that of an empty message with the body as associated data
-// (GMAC, NIST SP 800-38D). Cost: bench/seal_bench.cc, docs/RESULTS.md.
+// (GMAC, NIST SP 800-38D). Cost: docs/RESULTS.md.
 // Threads: one at a time.
 #pragma once
 

@@ -196,14 +196,6 @@ CaseRunner::CaseRunner(Communicator& communicator, const BenchDevice& place,
   host_groups_ = split_by_host(communicator);
 }
 
-Support CaseRunner::nvls() const {
-  if (kept_.empty())
-    return {false, "--memory communicator lets the ranks map each other's buffers"};
-  for (const KeptMemory& kept : kept_)
-    if (!kept.nvls()) return kept.nvls();
-  return {};
-}
-
 PlacementResult CaseRunner::run_placement(const BenchCase& bench, bool in_place) {
   Trial trial(communicator_, bench, in_place, options_, {calls_, view_, first_, second_});
   std::optional<CompressedAllReduce> compressed;

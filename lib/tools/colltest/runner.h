@@ -50,8 +50,6 @@ class CaseRunner {
              const BenchOptions& options);
 
   [[nodiscard]] const BenchMedium& medium() const { return calls_.medium(); }
-  // Whether the switch between the GPUs adds (KeptMemory::nvls()); if not, why not.
-  [[nodiscard]] Support nvls() const;
   // Of the GPUs' memory, by copies as large as the largest buffer, within limits (copy_rates.h).
   [[nodiscard]] std::vector<CopyRate> measure_copies();
 

@@ -41,8 +41,6 @@ std::vector<std::string> notes_of(const Communicator& communicator, const Sessio
                   session.medium.of_collectives()),
       fmt::format("Device cuda, engine {}: sends and receives work on {}",
                   communicator.engine_name(), session.medium.of_messages())};
-  if (session.medium.collectives == CallsOn::kDevice && communicator.engine_name() == "native")
-    notes.push_back("Device cuda, engine native: " + describe_nvls(session.nvls));
   for (const CopyRate& copy : session.copies) {
     const std::string what =
         copy.from == copy.rank
@@ -62,7 +60,6 @@ Session run_session(Communicator& communicator, const BenchDevice& place,
   CaseRunner runner(communicator, place, cases, table.options);
   Session session{.ranks = gather_rank_info(communicator, place),
                   .medium = runner.medium(),
-                  .nvls = runner.nvls(),
                   .copies = runner.measure_copies(),
                   .results = {}};
   table.notes = notes_of(communicator, session);

@@ -14,7 +14,6 @@ namespace gxp {
 struct Session {
   std::vector<RankInfo> ranks;  // on rank 0; empty elsewhere
   BenchMedium medium;
-  Support nvls{};                // CaseRunner::nvls()
   std::vector<CopyRate> copies;  // none without GPUs
   std::vector<CaseResult> results;
 };

@@ -1,6 +1,5 @@
 #include "lib/topo/read/nvml.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <array>
@@ -66,30 +65,27 @@ struct Functions {
   Result (*remote_type)(NvmlDevice*, unsigned link, int* type);  // since driver 470, or null
 };
 
-Functions find_functions(void* library, const std::string& file) {
+Functions load_functions(const std::string& file) {
+  const SharedLibrary library("NVML", file);
   Functions f{};
-  const auto take = [&](const char* name, auto& function) {
-    find_function(library, "NVML", file, name, function);
-  };
-  take("nvmlInit_v2", f.init);
-  take("nvmlShutdown", f.shutdown);
-  take("nvmlErrorString", f.error_text);
-  take("nvmlSystemGetDriverVersion", f.driver_version);
-  take("nvmlDeviceGetCount_v2", f.device_count);
-  take("nvmlDeviceGetHandleByIndex_v2", f.device);
-  take("nvmlDeviceGetName", f.name);
-  take("nvmlDeviceGetPciInfo_v3", f.pci_info);
-  take("nvmlDeviceGetUUID", f.uuid);
-  take("nvmlDeviceGetMaxMigDeviceCount", f.slice_count);
-  take("nvmlDeviceGetMigDeviceHandleByIndex", f.slice);
-  take("nvmlDeviceGetMemoryInfo", f.memory_info);
-  take("nvmlDeviceGetCudaComputeCapability", f.compute_capability);
-  take("nvmlDeviceGetNvLinkState", f.link_state);
-  take("nvmlDeviceGetNvLinkRemotePciInfo_v2", f.link_remote);
-  take("nvmlDeviceGetP2PStatus", f.p2p_status);
-  take("nvmlDeviceGetFieldValues", f.field_values);
-  f.remote_type = reinterpret_cast<decltype(f.remote_type)>(
-      ::dlsym(library, "nvmlDeviceGetNvLinkRemoteDeviceType"));
+  library.find("nvmlInit_v2", f.init);
+  library.find("nvmlShutdown", f.shutdown);
+  library.find("nvmlErrorString", f.error_text);
+  library.find("nvmlSystemGetDriverVersion", f.driver_version);
+  library.find("nvmlDeviceGetCount_v2", f.device_count);
+  library.find("nvmlDeviceGetHandleByIndex_v2", f.device);
+  library.find("nvmlDeviceGetName", f.name);
+  library.find("nvmlDeviceGetPciInfo_v3", f.pci_info);
+  library.find("nvmlDeviceGetUUID", f.uuid);
+  library.find("nvmlDeviceGetMaxMigDeviceCount", f.slice_count);
+  library.find("nvmlDeviceGetMigDeviceHandleByIndex", f.slice);
+  library.find("nvmlDeviceGetMemoryInfo", f.memory_info);
+  library.find("nvmlDeviceGetCudaComputeCapability", f.compute_capability);
+  library.find("nvmlDeviceGetNvLinkState", f.link_state);
+  library.find("nvmlDeviceGetNvLinkRemotePciInfo_v2", f.link_remote);
+  library.find("nvmlDeviceGetP2PStatus", f.p2p_status);
+  library.find("nvmlDeviceGetFieldValues", f.field_values);
+  library.find_optional("nvmlDeviceGetNvLinkRemoteDeviceType", f.remote_type);
   return f;
 }
 
@@ -281,10 +277,7 @@ PartId part_of(HostTree& host, const NvmlGpu& gpu) {
 
 }  // namespace
 
-NvmlFacts read_nvml(const std::string& file) {
-  const Functions functions = find_functions(open_library("NVML", file), file);
-  return Session(functions, file).read();
-}
+NvmlFacts read_nvml(const std::string& file) { return Session(load_functions(file), file).read(); }
 
 void add_nvml(HostTree& host, const NvmlFacts& facts) {
   std::vector<PartId> parts;

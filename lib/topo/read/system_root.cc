@@ -18,7 +18,7 @@
 namespace gxp {
 namespace {
 
-constexpr size_t kEntryBytes = 128;  // of a map's node with two strings, and of a look at it
+constexpr size_t kEntryBytes = 128;  // of a look at an entry
 constexpr size_t kSortLooks = 8;     // at a name when a directory's are sorted
 
 // The names between the slashes, the last first.
@@ -196,92 +196,16 @@ std::string SystemRoot::link_name(std::string_view path) const {
   return names.empty() ? "" : names[0];
 }
 
-RecordedRoot::Node& RecordedRoot::make_node(const std::string& path) {
-  added_bytes_ += kEntryBytes + path.size();
-  return nodes_[path];
-}
-
-void RecordedRoot::add(std::string_view path, Node node) {
-  std::string full;
-  const std::vector<std::string> names = reversed_names(path);
-  for (size_t i = names.size(); i > 0; --i) full += "/" + names[i - 1];
-  if (full.empty()) return;
-  added_bytes_ += node.text.size();
-  make_node(full) = std::move(node);
-  // Adds the directories above, up to the first known one: those above that are known, too.
-  for (std::string above = parent_of(full); !above.empty(); above = parent_of(above)) {
-    const size_t before = nodes_.size();
-    make_node(above).kind = Kind::kDirectory;
-    if (nodes_.size() == before) return;
-  }
-}
-
-void RecordedRoot::add_file(std::string_view path, std::string content) {
-  add(path, {Kind::kFile, std::move(content)});
-}
-void RecordedRoot::add_directory(std::string_view path) { add(path, {Kind::kDirectory, {}}); }
-void RecordedRoot::add_link(std::string_view path, std::string target) {
-  add(path, {Kind::kLink, std::move(target)});
-}
-
-bool RecordedRoot::add_copy(std::string_view path, std::string_view other) {
-  std::string name;
-  for (const std::string& part : reversed_names(other)) name = "/" + part + name;
-  const auto found = nodes_.find(name);
-  if (found == nodes_.end()) return false;
-  add(path, Node(found->second));
-  return true;
-}
-
-bool RecordedRoot::descend_to_sys() {
-  if (nodes_.contains("/sys")) return true;
-  for (const std::string& name : names_in("")) {
-    const std::string directory = "/" + name;
-    if (!nodes_.contains(directory + "/sys")) continue;
-    std::map<std::string, Node, std::less<>> inner;
-    for (auto& [path, node] : nodes_) {
-      if (path.starts_with(directory + "/"))
-        inner.emplace(path.substr(directory.size()), std::move(node));
-    }
-    nodes_ = std::move(inner);
-    return true;
-  }
-  return false;
-}
-
-SystemRoot::Entry RecordedRoot::look_at(const std::string& path) const {
-  const auto found = nodes_.find(path);
-  if (found == nodes_.end()) return {};
-  return {found->second.kind, found->second.kind == Kind::kLink ? found->second.text : ""};
-}
-
-std::optional<std::string> RecordedRoot::content_of(const std::string& path) const {
-  return nodes_.find(path)->second.text;
-}
-
-std::vector<std::string> RecordedRoot::names_in(const std::string& path) const {
-  const std::string prefix = path + "/";
-  std::vector<std::string> names;
-  auto node = nodes_.lower_bound(prefix);
-  while (node != nodes_.end() && node->first.starts_with(prefix)) {
-    const std::string_view name = std::string_view(node->first).substr(prefix.size());
-    const size_t slash = name.find('/');
-    if (slash == name.npos) {
-      names.emplace_back(name);
-      ++node;
-    } else {
-      constexpr char kAfterSlash = '/' + 1;  // past all that lies below that name
-      node = nodes_.lower_bound(prefix + std::string(name.substr(0, slash)) + kAfterSlash);
-    }
-  }
-  return names;
-}
-
 std::unique_ptr<SystemRoot> live_root() { return std::make_unique<DirectoryRoot>(""); }
 
 std::unique_ptr<SystemRoot> open_recorded_directory(const std::string& path) {
   struct stat status {};
   check_sys(::stat(path.c_str(), &status), "read recorded root " + path);
+  if (!S_ISDIR(status.st_mode))
+    fail(ErrorKind::kIo,
+         "read recorded root {}: it is a file; unpack what hwloc-gather-topology wrote, and give "
+         "the folder",
+         path);
   std::string directory = path;
   while (directory.size() > 1 && directory.ends_with('/')) directory.pop_back();
   auto root = std::make_unique<DirectoryRoot>(directory);

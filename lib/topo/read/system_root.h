@@ -1,6 +1,6 @@
-// The files below / that tell of a host's hardware (/proc, /sys): this host's, those of a
-// directory, or those of an archive that `hwloc-gather-topology` made. All paths begin with "/",
-// and symbolic links are followed inside the root: none leads out of it.
+// The files below / that tell of a host's hardware (/proc, /sys): this host's, or those of a
+// directory that `hwloc-gather-topology` made. All paths begin with "/", and symbolic links are
+// followed inside the root: none leads out of it.
 //   Limits   a file's first kMaxFileBytes, kMaxLinks symbolic links on a path. Another host's
 //            files: kMaxWorkBytes in all, since a few links can lead to one large directory many
 //            times.
@@ -9,7 +9,6 @@
 //            kernel that has them. kCorrupt: more work than the limit.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,43 +58,10 @@ class SystemRoot {
   mutable size_t spent_bytes_ = 0;  // changed by atomic_ref alone
 };
 
-// Files in memory: what an archive held, or what a test plants.
-class RecordedRoot : public SystemRoot {
- public:
-  // The directories above come with it. The last of a path holds.
-  void add_file(std::string_view path, std::string content);
-  void add_directory(std::string_view path);
-  void add_link(std::string_view path, std::string target);
-  // Another name for what is at `other`; false: there is nothing.
-  bool add_copy(std::string_view path, std::string_view other);
-  // What the names and the content that were added take, with the directories above and copies,
-  // and what each entry takes besides.
-  [[nodiscard]] size_t added_bytes() const { return added_bytes_; }
-  [[nodiscard]] size_t entry_count() const { return nodes_.size(); }
-  // Makes "/" of the directory that holds sys, if that is the root or one directly below it; false:
-  // neither does.
-  bool descend_to_sys();
-
- protected:
-  [[nodiscard]] Entry look_at(const std::string& path) const override;
-  [[nodiscard]] std::optional<std::string> content_of(const std::string& path) const override;
-  [[nodiscard]] std::vector<std::string> names_in(const std::string& path) const override;
-
- private:
-  struct Node {
-    Kind kind = Kind::kDirectory;
-    std::string text;  // content or target
-  };
-  void add(std::string_view path, Node node);
-  Node& make_node(const std::string& path);
-  // Entries by path. The directories above an entry are entries, too.
-  std::map<std::string, Node, std::less<>> nodes_;
-  size_t added_bytes_ = 0;
-};
-
 // This host's.
 std::unique_ptr<SystemRoot> live_root();
-// A directory that holds proc and sys, or whose only directory does. kIo: it does not.
+// A directory that holds proc and sys, or whose only directory does. kIo: it does not, or is a
+// file.
 std::unique_ptr<SystemRoot> open_recorded_directory(const std::string& path);
 
 }  // namespace gxp

@@ -67,15 +67,15 @@ int thread_count(const TrainConfig& config, int local_world_size) {
 }
 
 Backend make_backend(const TrainConfig& config, int local_world_size, int local_rank) {
-  const bool any = config.device == "auto";
+  const bool any = config.device == TrainDevice::kAuto;
   std::string refused;  // "cuda: no driver"
   std::vector<std::string> names{"auto"};
   for (const DeviceRow& row : kDevices) {
     names.emplace_back(row.name);
-    if (!any && row.name != config.device) continue;
+    if (!any && row.name != config.device.word()) continue;
     const Support support = row.probe();
     if (support) {
-      if (config.cuda_graphs == "on" && row.name != "cuda")
+      if (config.cuda_graphs == CudaGraphs::kOn && row.name != "cuda")
         fail(ErrorKind::kConfig,
              "train.cuda_graphs on: the run is on device {}, which has none{}; use auto or off",
              row.name, refused);
@@ -85,7 +85,7 @@ Backend make_backend(const TrainConfig& config, int local_world_size, int local_
             "train.profile_steps {}: the run is on device {}, which CUDA's profilers do not see{}; "
             "leave it out",
             config.profile_steps, row.name, refused);
-      if (config.matmul == "tf32" && row.name != "cuda")
+      if (config.matmul == MatmulType::kTf32 && row.name != "cuda")
         fail(ErrorKind::kConfig,
              "train.matmul tf32: the run is on device {}, which has no tensor cores{}; use "
              "precision",
@@ -99,7 +99,7 @@ Backend make_backend(const TrainConfig& config, int local_world_size, int local_
            support.reason);
     refused += fmt::format("; not {}: {}", row.name, support.reason);
   }
-  fail_unknown(ErrorKind::kConfig, "train.device", config.device, names);
+  fail_unknown(ErrorKind::kConfig, "train.device", config.device.word(), names);
 }
 
 Backend make_host_backend(std::unique_ptr<Device> device, const TrainConfig& config,
@@ -136,8 +136,8 @@ double measure_matmul_flops(Backend& backend, DType dtype) {
 
 std::optional<PeakRate> peak_rate(Backend& backend, const TrainConfig& config) {
   if (backend.device->space() != MemorySpace::kCuda) return std::nullopt;
-  const DType dtype = compute_type(config.precision);
-  const bool is_tf32 = config.matmul == "tf32";
+  const DType dtype = dtype_of(config.precision);
+  const bool is_tf32 = config.matmul == MatmulType::kTf32;
   const Gpu* gpu = find_gpu_of_device(backend.device->description());
   if (gpu != nullptr && (is_tf32 || dtype != DType::kF32))
     return PeakRate{is_tf32 ? gpu->flops_tf32() : gpu->flops_16,

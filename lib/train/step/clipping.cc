@@ -25,7 +25,7 @@ Clipping::Clipping(const RunConfig& config, Backend& backend, ShardedMemory& sha
                            size_t(owner * each + part % each),
                            !sharded.is_sharded() || owner == sharded.rank});
   }
-  if (config.train.precision == "fp16") scaler_.emplace(config.fp16);
+  if (config.train.precision == NumberType::kFp16) scaler_.emplace(config.fp16);
 }
 
 KeyValues Clipping::scaling() const {

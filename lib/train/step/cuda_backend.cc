@@ -22,20 +22,21 @@ std::string cache_file(const std::string& setting) {
 }
 
 AttentionBy attention_by(const TrainConfig& config) {
-  if (config.attention == "own" || config.precision == "fp32") return AttentionBy::kOwn;
-  return config.attention == "cudnn" ? AttentionBy::kCudnn : AttentionBy::kAuto;
+  if (config.attention == AttentionChoice::kOwn || config.precision == NumberType::kFp32)
+    return AttentionBy::kOwn;
+  return config.attention == AttentionChoice::kCudnn ? AttentionBy::kCudnn : AttentionBy::kAuto;
 }
 
-// Ada's and Hopper's tensor cores were the first that multiply 8-bit floats.
 // A limit that the environment names is meant: smaller slices are not tried.
 CudnnSlicing slicing_of(const TrainConfig& config) {
   const Environment& environment = process_environment();
   const bool is_named = find_variable(environment, kCudnnSliceVariable) != nullptr;
   return {.most_bytes = most_cudnn_workspace(environment),
           .cache = is_named ? "" : cache_file(config.gemm_cache),
-          .order = config.deterministic == "off" ? SumOrder::kAny : SumOrder::kFixed};
+          .order = config.deterministic == Determinism::kOff ? SumOrder::kAny : SumOrder::kFixed};
 }
 
+// Ada's and Hopper's tensor cores were the first that multiply 8-bit floats.
 void check_float8(int index, const Device& device) {
   constexpr ComputeCapability kLeast = {8, 9};
   if (compute_capability(index) >= kLeast) return;
@@ -51,7 +52,7 @@ void check_float8(int index, const Device& device) {
 Backend make_cuda_backend(int index, const TrainConfig& config, int local_world_size) {
   Backend backend;
   backend.device = make_cuda_device(index);
-  if (config.matmul == "fp8") check_float8(index, *backend.device);
+  if (config.matmul == MatmulType::kFp8) check_float8(index, *backend.device);
   backend.free_at_start = backend.device->free_bytes();
   backend.device->set_limit(config.device_memory_bytes);
   backend.host_device = make_cpu_device();
@@ -59,10 +60,10 @@ Backend make_cuda_backend(int index, const TrainConfig& config, int local_world_
   backend.pool = std::make_unique<ThreadPool>(thread_count(config, local_world_size));
   backend.ops = make_cuda_ops((*backend.lanes)[Lane::kCompute], *backend.device,
                               {.gemm_cache = cache_file(config.gemm_cache),
-                               .tf32 = config.matmul == "tf32",
+                               .tf32 = config.matmul == MatmulType::kTf32,
                                .attention = attention_by(config),
                                .cudnn_slicing = slicing_of(config),
-                               .float8_fast_sums = config.fp8_accumulation == "fast"});
+                               .float8_fast_sums = config.fp8_accumulation == Float8Sums::kFast});
   backend.has_cudnn = attention_by(config) != AttentionBy::kOwn && bool(cudnn_library().support);
   backend.comm_ops = make_cuda_ops((*backend.lanes)[Lane::kComm], *backend.device);
   backend.host_ops = make_cpu_ops(*backend.pool);

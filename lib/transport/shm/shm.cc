@@ -1,7 +1,6 @@
 #include "lib/transport/shm/shm.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <map>
 #include <string>
@@ -10,6 +9,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/resource_limits.h"
+#include "lib/net/store/facts.h"
 #include "lib/transport/shm/shm_stream.h"
 #include "lib/transport/stream/stream_link.h"
 
@@ -82,33 +82,29 @@ void ShmLinks::after_poll(std::span<const Interest> /*interests*/,
 }
 
 // The bytes of this rank's segment, or why it can have none.
-std::string own_offer(const TransportContext& context) {
-  if (const Support memory = supports_shared_memory(); !memory) return memory.reason;
+ShmOffer own_offer(const TransportContext& context) {
+  const auto refuse = [&](const std::string& why) -> ShmOffer {
+    return {.obstacle = fmt::format("cannot share memory: {} (rank {})", why, context.rank)};
+  };
+  if (const Support memory = supports_shared_memory(); !memory) return refuse(memory.reason);
   const auto ranks = std::count(context.hosts.begin(), context.hosts.end(), context.host);
-  if (const size_t bytes = SharedArena::segment_bytes(int(ranks))) return std::to_string(bytes);
+  if (const size_t bytes = SharedArena::segment_bytes(int(ranks))) return {.arena_bytes = bytes};
   const auto text = [](uint64_t bytes) { return bytes == 0 ? "none" : format_bytes(bytes); };
-  return fmt::format(
+  return refuse(fmt::format(
       "the limits leave no room for it (address space, ulimit -v: {}; size of files, ulimit -f: "
       "{})",
-      text(address_space_limit()), text(file_size_limit()));
-}
-
-ShmOffer parse_offer(const std::string& text, size_t rank) {
-  size_t bytes = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
-  if (error == std::errc() && end == text.data() + text.size()) return {.arena_bytes = bytes};
-  return {.obstacle = fmt::format("cannot share memory: {} (rank {})", text, rank)};
+      text(address_space_limit()), text(file_size_limit())));
 }
 
 }  // namespace
 
 void survey_shm(TransportContext& context) {
-  const std::string mine = own_offer(context);
-  const auto all = context.store->gather("shared memory", mine, context.deadline);
+  const auto all =
+      exchange_facts(own_offer(context), *context.store, "shared memory", context.deadline);
   context.shm.clear();
   std::map<std::string, ShmOffer> of_hosts;  // the least that a rank there can share
   for (size_t rank = 0; rank < all.size(); ++rank) {
-    const ShmOffer offer = parse_offer(all[rank], rank);
+    const ShmOffer& offer = all[rank];
     const auto [host, first] = of_hosts.try_emplace(context.hosts[rank], offer);
     if (!first && offer.arena_bytes < host->second.arena_bytes) host->second = offer;
   }

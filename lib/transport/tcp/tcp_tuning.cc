@@ -11,13 +11,13 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <utility>
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/text/plural.h"
+#include "lib/net/store/facts.h"
 #include "lib/transport/peers/peer_transport.h"
 #include "lib/transport/tcp/sealed_stream.h"
 #include "lib/transport/tcp/tcp_links.h"
@@ -123,6 +123,9 @@ struct Result {
   TcpTuning tuning;
   double bytes_per_s = 0;
   size_t tried = 0;  // settings
+  auto fields() {
+    return std::tie(tuning.connections, tuning.buffer_bytes, tuning.paced, bytes_per_s, tried);
+  }
 };
 
 // Both ends of a pair stop at once: the first byte of what the deciding end sends says whether the
@@ -249,19 +252,6 @@ Result try_out(Bundles& bundles, const std::vector<TcpTuning>& tried, const Prob
   return best;
 }
 
-// The result travels as text through the store.
-std::string to_text(const Result& result) {
-  return fmt::format("{} {} {} {} {}", result.tuning.connections, result.tuning.buffer_bytes,
-                     int(result.tuning.paced), result.bytes_per_s, result.tried);
-}
-
-Result read_result(const std::string& text) {
-  Result result;
-  std::istringstream(text) >> result.tuning.connections >> result.tuning.buffer_bytes >>
-      result.tuning.paced >> result.bytes_per_s >> result.tried;
-  return result;
-}
-
 const char* where(bool on_one_host) { return on_one_host ? "inside a host" : "between hosts"; }
 std::string connections_of(const TcpTuning& tuning) {
   return counted(size_t(tuning.connections), "connection");
@@ -324,9 +314,9 @@ TcpTuning tune(const TransportContext& context, const JoinedPairs& joins, bool o
   }
   if (!bundles.empty()) {
     const Result found = try_out(bundles, reached, probe);
-    if (decides) context.store->set(key, to_text(found));
+    if (decides) context.store->set(key, pack_fact(found));
   }
-  const Result result = read_result(context.store->get(key, context.deadline));
+  const auto result = unpack_fact<Result>(context.store->get(key, context.deadline));
   if (context.rank == 0) log_best(on_one_host, result);
   return result.tuning;
 }

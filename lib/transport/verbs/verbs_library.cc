@@ -1,65 +1,50 @@
 #include "lib/transport/verbs/verbs_library.h"
 
-#include <dlfcn.h>
-
 #include <cerrno>
 
 #include "lib/base/shared_library.h"
 
 namespace gxp {
 
-namespace {
-
-constexpr const char* kVerbsFile = "libibverbs.so.1";
-
-void find_verbs(void* library, VerbsFunctions& f) {
-  const auto take = [&](const char* name, auto& function) {
-    find_function(library, "libibverbs", kVerbsFile, name, function);
-  };
-  take("ibv_get_device_list", f.get_device_list);
-  take("ibv_free_device_list", f.free_device_list);
-  take("ibv_open_device", f.open_device);
-  take("ibv_close_device", f.close_device);
-  take("ibv_query_device", f.query_device);
-  take("ibv_query_port", f.query_port);
-  take("_ibv_query_gid_table", f.query_gid_table);  // rdma-core 32, 2020
-  take("ibv_alloc_pd", f.alloc_pd);
-  take("ibv_dealloc_pd", f.dealloc_pd);
-  take("ibv_reg_mr", f.reg_mr);
-  take("ibv_reg_mr_iova2", f.reg_mr_iova2);
-  f.reg_dmabuf_mr =
-      reinterpret_cast<decltype(f.reg_dmabuf_mr)>(::dlsym(library, "ibv_reg_dmabuf_mr"));
-  take("ibv_dereg_mr", f.dereg_mr);
-  take("ibv_create_comp_channel", f.create_comp_channel);
-  take("ibv_destroy_comp_channel", f.destroy_comp_channel);
-  take("ibv_create_cq", f.create_cq);
-  take("ibv_destroy_cq", f.destroy_cq);
-  take("ibv_get_cq_event", f.get_cq_event);
-  take("ibv_ack_cq_events", f.ack_cq_events);
-  take("ibv_create_qp", f.create_qp);
-  take("ibv_modify_qp", f.modify_qp);
-  take("ibv_destroy_qp", f.destroy_qp);
-  take("ibv_get_async_event", f.get_async_event);
-  take("ibv_ack_async_event", f.ack_async_event);
-  take("ibv_wc_status_str", f.wc_status_str);
-  take("ibv_event_type_str", f.event_type_str);
-  take("ibv_fork_init", f.fork_init);
-  f.is_fork_initialized = reinterpret_cast<int (*)()>(::dlsym(library, "ibv_is_fork_initialized"));
-}
-
-}  // namespace
-
 VerbsFunctions load_verbs() {
-  VerbsFunctions functions{};
-  find_verbs(open_library("libibverbs", kVerbsFile, "install libibverbs1 and ibverbs-providers"),
-             functions);
+  const SharedLibrary library("libibverbs", "libibverbs.so.1",
+                              "install libibverbs1 and ibverbs-providers");
+  VerbsFunctions f{};
+  library.find("ibv_get_device_list", f.get_device_list);
+  library.find("ibv_free_device_list", f.free_device_list);
+  library.find("ibv_open_device", f.open_device);
+  library.find("ibv_close_device", f.close_device);
+  library.find("ibv_query_device", f.query_device);
+  library.find("ibv_query_port", f.query_port);
+  library.find("_ibv_query_gid_table", f.query_gid_table);  // rdma-core 32, 2020
+  library.find("ibv_alloc_pd", f.alloc_pd);
+  library.find("ibv_dealloc_pd", f.dealloc_pd);
+  library.find("ibv_reg_mr", f.reg_mr);
+  library.find("ibv_reg_mr_iova2", f.reg_mr_iova2);
+  library.find_optional("ibv_reg_dmabuf_mr", f.reg_dmabuf_mr);
+  library.find("ibv_dereg_mr", f.dereg_mr);
+  library.find("ibv_create_comp_channel", f.create_comp_channel);
+  library.find("ibv_destroy_comp_channel", f.destroy_comp_channel);
+  library.find("ibv_create_cq", f.create_cq);
+  library.find("ibv_destroy_cq", f.destroy_cq);
+  library.find("ibv_get_cq_event", f.get_cq_event);
+  library.find("ibv_ack_cq_events", f.ack_cq_events);
+  library.find("ibv_create_qp", f.create_qp);
+  library.find("ibv_modify_qp", f.modify_qp);
+  library.find("ibv_destroy_qp", f.destroy_qp);
+  library.find("ibv_get_async_event", f.get_async_event);
+  library.find("ibv_ack_async_event", f.ack_async_event);
+  library.find("ibv_wc_status_str", f.wc_status_str);
+  library.find("ibv_event_type_str", f.event_type_str);
+  library.find("ibv_fork_init", f.fork_init);
+  library.find_optional("ibv_is_fork_initialized", f.is_fork_initialized);
   // ibv_fork_init() takes the pages away from children even where the kernel copies them.
   constexpr int kForkUnneeded = 2;  // enum ibv_fork_status
   const bool kernel_copies =
-      functions.is_fork_initialized != nullptr && functions.is_fork_initialized() == kForkUnneeded;
+      f.is_fork_initialized != nullptr && f.is_fork_initialized() == kForkUnneeded;
   // Fails once this process has registered memory; then whoever did has decided.
-  if (!kernel_copies) static_cast<void>(functions.fork_init());
-  return functions;
+  if (!kernel_copies) static_cast<void>(f.fork_init());
+  return f;
 }
 
 void fail_verbs(ErrorKind kind, std::string_view act, std::string_view device, int error_number) {

@@ -1,7 +1,7 @@
 // What gxp calls of CUDA's driver, with NVIDIA's names and meanings, for the emulated GPU
 // (cuda_runtime_api.h): memory that processes map by a file descriptor, which is an anonymous file
 // here. As the driver's, it can be read and written only after cuMemSetAccess(), and lives as long
-// as a handle or a mapping of it. Multicast objects are in multicast.h.
+// as a handle or a mapping of it.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,6 @@ enum CUresult {
   CUDA_ERROR_OUT_OF_MEMORY = 2,
   CUDA_ERROR_NOT_PERMITTED = 800,
   CUDA_ERROR_NOT_SUPPORTED = 801,
-  CUDA_ERROR_SYSTEM_NOT_READY = 802,
 };
 
 enum CUdevice_attribute {
@@ -27,14 +26,12 @@ enum CUdevice_attribute {
   CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED = 103,
   CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED = 110,
   CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED = 124,
-  CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED = 132,
 };
 enum CUmemAllocationType { CU_MEM_ALLOCATION_TYPE_PINNED = 1 };
 enum CUmemAllocationHandleType { CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1 };
 enum CUmemRangeHandleType { CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD = 1 };
 enum CUmemLocationType { CU_MEM_LOCATION_TYPE_DEVICE = 1 };
 enum CUmemAccess_flags { CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3 };
-enum CUmulticastGranularity_flags { CU_MULTICAST_GRANULARITY_MINIMUM = 0 };
 enum CUmemAllocationGranularity_flags { CU_MEM_ALLOC_GRANULARITY_RECOMMENDED = 1 };
 
 struct CUmemLocation {
@@ -52,13 +49,6 @@ struct CUmemAllocationProp {
 struct CUmemAccessDesc {
   CUmemLocation location;
   CUmemAccess_flags flags;
-};
-
-struct CUmulticastObjectProp {
-  unsigned numDevices;
-  size_t size;
-  unsigned long long handleTypes;
-  unsigned long long flags;
 };
 
 // From now on cuMemCreate() returns it for memory that is to be shared; CUDA_SUCCESS: makes it.
@@ -85,12 +75,3 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, vo
                                         CUmemAllocationHandleType type);
 CUresult cuMemGetHandleForAddressRange(void* handle, CUdeviceptr at, size_t size,
                                        CUmemRangeHandleType type, unsigned long long flags);
-CUresult cuMulticastGetGranularity(size_t* granularity, const CUmulticastObjectProp* prop,
-                                   CUmulticastGranularity_flags option);
-CUresult cuMulticastCreate(CUmemGenericAllocationHandle* handle, const CUmulticastObjectProp* prop);
-CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle handle, CUdevice device);
-CUresult cuMulticastBindMem(CUmemGenericAllocationHandle handle, size_t offset,
-                            CUmemGenericAllocationHandle memory, size_t memory_offset, size_t size,
-                            unsigned long long flags);
-CUresult cuMulticastUnbind(CUmemGenericAllocationHandle handle, CUdevice device, size_t offset,
-                           size_t size);

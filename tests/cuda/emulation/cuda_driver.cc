@@ -13,17 +13,20 @@
 
 #include "tests/cuda/emulation/cuda.h"
 #include "tests/cuda/emulation/cuda_runtime_api.h"
-#include "tests/cuda/emulation/multicast.h"
 #include "tests/cuda/emulation/streams.h"
 
-using gxp::emulation::ask_multicast_hook;
-using gxp::emulation::descriptor;
-using gxp::emulation::handle_of;
-using gxp::emulation::is_multicast;
-using gxp::emulation::kPageBytes;
-using gxp::emulation::MulticastCall;
-
 namespace {
+
+// Not a GPU's 2 MiB, so that tests need not be large.
+constexpr size_t kPageBytes = 4096;
+
+// A handle of the driver is the descriptor of a file, plus 1, since 0 is none.
+int descriptor(CUmemGenericAllocationHandle handle) { return int(handle) - 1; }
+CUresult handle_of(int fd, CUmemGenericAllocationHandle* handle) {
+  if (fd < 0) return CUDA_ERROR_INVALID_VALUE;
+  *handle = CUmemGenericAllocationHandle(fd + 1);
+  return CUDA_SUCCESS;
+}
 
 std::atomic<CUresult> sharing = CUDA_SUCCESS;
 
@@ -36,7 +39,7 @@ void* address(Function* function) {
   return reinterpret_cast<void*>(function);
 }
 
-const std::array<std::pair<std::string_view, void*>, 19> kFunctions = {{
+const std::array<std::pair<std::string_view, void*>, 14> kFunctions = {{
     {"cuGetErrorString", address(cuGetErrorString)},
     {"cuDeviceGetUuid", address(cuDeviceGetUuid)},
     {"cuDeviceGetAttribute", address(cuDeviceGetAttribute)},
@@ -51,11 +54,6 @@ const std::array<std::pair<std::string_view, void*>, 19> kFunctions = {{
     {"cuMemExportToShareableHandle", address(cuMemExportToShareableHandle)},
     {"cuMemImportFromShareableHandle", address(cuMemImportFromShareableHandle)},
     {"cuMemGetHandleForAddressRange", address(cuMemGetHandleForAddressRange)},
-    {"cuMulticastGetGranularity", address(cuMulticastGetGranularity)},
-    {"cuMulticastCreate", address(cuMulticastCreate)},
-    {"cuMulticastAddDevice", address(cuMulticastAddDevice)},
-    {"cuMulticastBindMem", address(cuMulticastBindMem)},
-    {"cuMulticastUnbind", address(cuMulticastUnbind)},
 }};
 
 }  // namespace
@@ -84,10 +82,8 @@ CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
   return CUDA_SUCCESS;
 }
 
-CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice /*device*/) {
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute /*attribute*/, CUdevice /*device*/) {
   *value = 1;
-  if (attribute == CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED)
-    *value = ask_multicast_hook(MulticastCall::kSupport) == CUDA_SUCCESS ? 1 : 0;
   return CUDA_SUCCESS;
 }
 
@@ -98,13 +94,13 @@ CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocatio
 }
 
 CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size,
-                     const CUmemAllocationProp* prop, unsigned long long /*flags*/) {
+                     const CUmemAllocationProp* /*prop*/, unsigned long long /*flags*/) {
   if (sharing != CUDA_SUCCESS) return sharing;
   if (size % kPageBytes != 0) return CUDA_ERROR_INVALID_VALUE;
   if (!gxp::emulation::fits_device_memory(size)) return CUDA_ERROR_OUT_OF_MEMORY;
   const int fd = memfd_create("emulated GPU", MFD_CLOEXEC);
   if (fd >= 0 && ftruncate(fd, off_t(size)) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  return handle_of(fd, handle, prop->location.id);
+  return handle_of(fd, handle);
 }
 
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
@@ -126,8 +122,6 @@ CUresult cuMemAddressFree(CUdeviceptr at, size_t size) {
 
 CUresult cuMemMap(CUdeviceptr at, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
                   unsigned long long /*flags*/) {
-  if (is_multicast(descriptor(handle)))
-    return gxp::emulation::map_multicast(at, size, descriptor(handle));
   struct stat status {};
   const bool fits = fstat(descriptor(handle), &status) == 0 && size <= size_t(status.st_size);
   if (!fits || offset != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -139,7 +133,6 @@ CUresult cuMemMap(CUdeviceptr at, size_t size, size_t offset, CUmemGenericAlloca
 }
 
 CUresult cuMemUnmap(CUdeviceptr at, size_t size) {
-  if (gxp::emulation::unmap_multicast(at)) return CUDA_SUCCESS;
   gxp::emulation::remove_device_memory(static_cast<std::byte*>(pointer(at)));
   void* const found = mmap(pointer(at), size, PROT_NONE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
@@ -148,7 +141,6 @@ CUresult cuMemUnmap(CUdeviceptr at, size_t size) {
 
 CUresult cuMemSetAccess(CUdeviceptr at, size_t size, const CUmemAccessDesc* /*access*/,
                         size_t /*count*/) {
-  if (gxp::emulation::allow_multicast(at)) return CUDA_SUCCESS;
   return mprotect(pointer(at), size, PROT_READ | PROT_WRITE) == 0 ? CUDA_SUCCESS
                                                                   : CUDA_ERROR_INVALID_VALUE;
 }
@@ -156,10 +148,6 @@ CUresult cuMemSetAccess(CUdeviceptr at, size_t size, const CUmemAccessDesc* /*ac
 CUresult cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocationHandle handle,
                                       CUmemAllocationHandleType /*type*/,
                                       unsigned long long /*flags*/) {
-  if (is_multicast(descriptor(handle))) {
-    const CUresult wanted = ask_multicast_hook(MulticastCall::kExport);
-    if (wanted != CUDA_SUCCESS) return wanted;
-  }
   const int fd = fcntl(descriptor(handle), F_DUPFD_CLOEXEC, 0);
   std::memcpy(shareable, &fd, sizeof fd);
   return fd < 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
@@ -167,10 +155,6 @@ CUresult cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocationHan
 
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* shareable,
                                         CUmemAllocationHandleType /*type*/) {
-  if (is_multicast(int(intptr_t(shareable)))) {
-    const CUresult wanted = ask_multicast_hook(MulticastCall::kImport);
-    if (wanted != CUDA_SUCCESS) return wanted;
-  }
   return handle_of(fcntl(int(intptr_t(shareable)), F_DUPFD_CLOEXEC, 0), handle);
 }
 

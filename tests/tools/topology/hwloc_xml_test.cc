@@ -10,6 +10,7 @@
 #include "lib/topo/model/cpu_set.h"
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"
+#include "tests/unpacked.h"
 
 namespace gxp {
 namespace {
@@ -80,7 +81,7 @@ TEST_CASE("versions 2 and 3 of hwloc's XML say the same", "[topo][hwloc]") {
 TEST_CASE("from a recorded root gxp reads what hwloc reads", "[topo][hwloc]") {
   const std::string host = GENERATE("nvidia-dgx-gb10", "40intel64-2g2n4c+pcilocality");
   CAPTURE(host);
-  const HostTree ours = load_host(kHwlocData + host + ".tar.bz2");
+  const HostTree ours = load_host(Unpacked(kHwlocData + host + ".tar.gz").path());
   const HostTree theirs = load_host(kHwlocData + "v3/" + host + ".xml");
   CHECK(describe_nodes(ours) == describe_nodes(theirs));
   for (const PartKind kind : {PartKind::kNic, PartKind::kPcieDevice, PartKind::kGpu})
@@ -88,17 +89,18 @@ TEST_CASE("from a recorded root gxp reads what hwloc reads", "[topo][hwloc]") {
 }
 
 TEST_CASE("PCIe domains of more than 16 bits are kept", "[topo]") {
-  const HostTree host = load_host(kHwlocData + "2pa-pcidomain32bits.tar.bz2");
+  const HostTree host = load_host(Unpacked(kHwlocData + "2pa-pcidomain32bits.tar.gz").path());
   CHECK(find_part(host, "10000:00:04.0") != kNoPart);
   CHECK(host.name == "hwloc-debian9amd64");
 }
 
 TEST_CASE("what was read is written as NCCL's XML, and read again as the same", "[topo][hwloc]") {
   const std::string file =
-      GENERATE("24em64t-2n6c2t-pci.xml", "v3/power8gpudistances.xml", "2pa-pcidomain32bits.tar.bz2",
-               "40intel64-2g2n4c+pcilocality.tar.bz2", "v3/nvidia-dgx-gb10.xml");
+      GENERATE("24em64t-2n6c2t-pci.xml", "v3/power8gpudistances.xml", "2pa-pcidomain32bits.tar.gz",
+               "40intel64-2g2n4c+pcilocality.tar.gz", "v3/nvidia-dgx-gb10.xml");
   CAPTURE(file);
-  const HostTree host = load_host(kHwlocData + file);
+  const HostTree host = file.ends_with(".xml") ? load_host(kHwlocData + file)
+                                               : load_host(Unpacked(kHwlocData + file).path());
   const HostTree again = read_nccl_xml(write_nccl_xml(host), "written");
   for (const PartKind kind : {PartKind::kGpu, PartKind::kNic})
     CHECK(bus_ids(again, kind) == bus_ids(host, kind));

@@ -109,6 +109,7 @@ const std::vector<Planted>& corpus() {
        "hello <pci busid=\"0000:11",
        {"unknown-element"}},
       {"broken-tag", kGpu, kGpu, " class", "\nclass"},
+      {"broken-tag", "</pci\n>", kGpu, "</pci>", "</pci\n><!-- </pci\n> -->"},
       {"too-many-elements", "<pci busid=\"40f4:00:00.0\"", kSwitch, "</pci>\n    </pci>",
        "</pci>" + many(another, 250) + "\n    </pci>"},
       {"too-many-children",

@@ -14,6 +14,7 @@
 #include "lib/tools/topology/view/fabric.h"
 #include "lib/tools/topology/view/topology_picture.h"
 #include "tests/catch.h"
+#include "tests/unpacked.h"
 
 namespace gxp {
 namespace {
@@ -123,7 +124,7 @@ std::vector<Sample> all_topologies() {
     for (const auto& entry : std::filesystem::directory_iterator(data(folder))) {
       const std::string path = entry.path().string();
       if (!entry.is_regular_file() || path.ends_with(".md")) continue;
-      Topology topology = load_topology(path);
+      Topology topology = load_topology(path.ends_with(".gz") ? Unpacked(path).path() : path);
       if (!topology.hosts.empty()) all.push_back({path, std::move(topology)});
     }
   }

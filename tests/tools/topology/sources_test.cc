@@ -60,6 +60,8 @@ TEST_CASE("what is no topology is refused, with what it is", "[topo]") {
   const auto [text, said] = GENERATE(table<std::string, std::string>({
       {"", "it is empty"},
       {" \n", "it is empty"},
+      {"BZh91AY&SY", "it is packed; unpack it, and give the folder or file"},
+      {std::string(257, 'x') + "ustar", "it is packed"},
       {"== Weight between two GPUs ==\n GPU0 GPU1\nGPU0 0 15\n", "it is of rocm-smi"},
       {"Sun May 3\n+---+\n| NVIDIA-SMI 580.1  Driver Version: 580.1 |\n", "topo -m; that is read"},
       {"\n==============NVSMI LOG==============\n", "topo -m; that is read"},

@@ -4,6 +4,7 @@
 
 #include "lib/tools/topology/read/sources.h"
 #include "tests/catch.h"
+#include "tests/unpacked.h"
 
 namespace gxp {
 
@@ -25,8 +26,8 @@ TEST_CASE("programs get devices, paths and links of a topology", "[inspect]") {
 }
 
 TEST_CASE("programs get the cores and caches of NUMA nodes", "[inspect]") {
-  const Topology topology =
-      load_topology(std::string(GXP_TEST_DATA) + "/topo/hwloc/nvidia-dgx-gb10.tar.bz2");
+  const Topology topology = load_topology(
+      Unpacked(std::string(GXP_TEST_DATA) + "/topo/hwloc/nvidia-dgx-gb10.tar.gz").path());
   const auto json = nlohmann::json::parse(to_json(topology_report(topology)));
   const auto& node = json["devices"][0];
   constexpr int64_t kKiB = 1024;

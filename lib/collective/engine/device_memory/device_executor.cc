@@ -87,7 +87,7 @@ void DeviceExecutor::execute(DevicePeers& peers, const Call& call, ConstMemory i
     }
     sync_.synchronise(inv);
   } else if (buffers && DirectWay::can_run(inv, *buffers)) {
-    move(inv, *buffers);
+    direct_.move(inv, *buffers);
     mover_.finish(inv);
     sync_.synchronise(inv);
   } else if (inv.shape.largest_input <= kOneShotBytes) {
@@ -105,13 +105,8 @@ DeviceExecutor::Placement DeviceExecutor::place(const DevicePeers& peers,
   const auto place_of = [&](const std::byte* data, Range range) {
     return range.count == 0 ? kNotUsed : peers.place_of(data, range.count);
   };
-  const auto window_of = [&](const std::byte* data, Range range) {
-    return order_is_open_ ? windows_.find({data, range.count, MemorySpace::kCuda}) : 0;
-  };
   return {.input = inv.is_scaled() ? DevicePlace{} : place_of(inv.input_data, inv.own_input()),
-          .output = place_of(inv.output_data, inv.own_output()),
-          .input_window = window_of(inv.input_data, inv.own_input()),
-          .output_window = window_of(inv.output_data, inv.own_output())};
+          .output = place_of(inv.output_data, inv.own_output())};
 }
 
 const DeviceExecutor::Placement& DeviceExecutor::placement_of(const Invocation& inv,
@@ -186,37 +181,6 @@ void DeviceExecutor::fold_for(const std::vector<int>& ranks, const Invocation& i
   direct_.move_range(inv, buffers, range);
 }
 
-void DeviceExecutor::move(const Invocation& inv, const RankBuffers& buffers) {
-  if (const auto common = common_addresses(inv))
-    switch_.move(inv, buffers, *common);
-  else
-    direct_.move(inv, buffers);
-}
-
-// An allocation begins where its addresses do, so an offset is the same in both.
-std::optional<SwitchWay::Addresses> DeviceExecutor::common_addresses(const Invocation& inv) const {
-  if (!SwitchWay::suits(inv.call, sync_.world_size())) return std::nullopt;
-  const bool is_sum = inv.call.collective == Collective::kAllReduce;
-  const Placement& mine = placement_of(inv, inv.rank);
-  const Placement& source = is_sum ? mine : placement_of(inv, inv.call.root);
-  const auto is_aligned = [](const DevicePlace& place) {
-    return place.offset % DeviceFolds::kSwitchBytes == 0;
-  };
-  if (mine.output_window == 0 || (is_sum && mine.input_window == 0)) return std::nullopt;
-  if (!is_aligned(mine.output) || !is_aligned(source.input)) return std::nullopt;
-  for (int rank = 0; rank < sync_.world_size(); ++rank) {
-    const Placement& other = placement_of(inv, rank);
-    const bool outputs_lie_alike =
-        other.output_window == mine.output_window && other.output.offset == mine.output.offset;
-    const bool inputs_lie_alike =
-        other.input_window == mine.input_window && other.input.offset == mine.input.offset;
-    if (!outputs_lie_alike || (is_sum && !inputs_lie_alike)) return std::nullopt;
-  }
-  return SwitchWay::Addresses{
-      .input = is_sum ? windows_.at(mine.input_window, mine.input.offset) : nullptr,
-      .output = windows_.at(mine.output_window, mine.output.offset)};
-}
-
 void DeviceExecutor::run_one_shot(const Invocation& inv) {
   give_copy(inv);
   mover_.finish(inv);
@@ -235,11 +199,6 @@ void DeviceExecutor::take_copies(const Invocation& inv) {
   for (int rank = 0; rank < sync_.world_size(); ++rank)
     copies.inputs.push_back(mover_.staging(rank));
   mover_.take(inv, copies);
-}
-
-Support DeviceExecutor::keep(DevicePeers& peers, Memory memory, const SwitchWindows::Agree& agree,
-                             Deadline deadline) {
-  return windows_.add(peers, members_, size_t(sync_.rank()), memory, agree, deadline);
 }
 
 std::unique_ptr<QueuedCall> DeviceExecutor::enqueue(DevicePeers& peers, const Call& call,
@@ -263,7 +222,7 @@ std::unique_ptr<QueuedCall> DeviceExecutor::queue(const Invocation& inv,
   uint32_t entered = 0;
   if (inv.bytes() == 0 || (buffers && DirectWay::can_run(inv, *buffers))) {
     entered = meet();
-    if (inv.bytes() > 0) move(inv, *buffers);
+    if (inv.bytes() > 0) direct_.move(inv, *buffers);
   } else if (inv.shape.largest_input <= kOneShotBytes) {
     give_copy(inv);
     entered = meet();

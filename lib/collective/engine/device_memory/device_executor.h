@@ -14,9 +14,7 @@
 // streams come to the call, and again behind its work.
 //
 // All ranks decide alike, by what the lines say of the buffers:
-//   switch    all lie behind common addresses (keep()), and the order of sums is open: by the
-//             switch between the GPUs, where that takes less of their links (switch_way.h).
-//   direct    else, all lie in memory that peers map (Device::allocate_shareable()): two-shot. Rank r
+//   direct    all lie in memory that peers map (Device::allocate_shareable()): two-shot. Rank r
 //             folds part r of all inputs into all outputs in one kernel; gathers are copies. One
 //             phase at any size, so one-shot, where each rank folds everything, gains nothing.
 //   one-shot  else, of inputs up to kOneShotBytes: each rank copies its own to its scratch memory,
@@ -36,8 +34,6 @@
 #include "lib/collective/engine/device_memory/device_mover.h"
 #include "lib/collective/engine/device_memory/device_peers.h"
 #include "lib/collective/engine/device_memory/group_meetings.h"
-#include "lib/collective/engine/device_memory/switch_way.h"
-#include "lib/collective/engine/device_memory/switch_windows.h"
 #include "lib/collective/engine/queued_call.h"
 #include "lib/collective/engine/shared_memory/direct_way.h"
 #include "lib/collective/engine/shared_memory/group_sync.h"
@@ -54,14 +50,6 @@ class DeviceExecutor {
   DeviceExecutor(const DeviceExecutor&) = delete;
   DeviceExecutor& operator=(const DeviceExecutor&) = delete;
 
-  // Whether the order of sums is open from now on; the same on all ranks. It is not at first.
-  void leave_order_open(bool open) { order_is_open_ = open; }
-  // Engine::keep_memory(): puts the memory behind common addresses, if all can. Each rank has a
-  // device of its own.
-  Support keep(DevicePeers& peers, Memory memory, const SwitchWindows::Agree& agree,
-               Deadline deadline);
-  void forget(Memory memory) noexcept { windows_.remove(memory.data); }
-
   // Memory of the device as extents_of() says, which its last writers have finished; when it
   // returns the output is complete. The ranks of the group have met (DevicePeers::meet()).
   void execute(DevicePeers& peers, const Call& call, ConstMemory input, Memory output,
@@ -77,8 +65,6 @@ class DeviceExecutor {
   struct Placement {
     DevicePlace input;
     DevicePlace output;
-    uint32_t input_window = 0;  // of SwitchWindows; 0: none
-    uint32_t output_window = 0;
     [[nodiscard]] bool everywhere() const {
       return input.allocation != 0 && output.allocation != 0;
     }
@@ -94,12 +80,8 @@ class DeviceExecutor {
   [[nodiscard]] RankBuffers resolve(const DevicePeers& peers, const Invocation& inv) const;
   // The ranks that have this one's device, itself among them.
   [[nodiscard]] std::vector<int> ranks_of_device(const DevicePeers& peers) const;
-  // Whose buffers are mapped: by the switch, or direct.
-  void move(const Invocation& inv, const RankBuffers& buffers);
   // What a device's ranks fold into all outputs, by the caller alone.
   void fold_for(const std::vector<int>& ranks, const Invocation& inv, const RankBuffers& buffers);
-  // Of such a call by the switch; none: it does not go so.
-  [[nodiscard]] std::optional<SwitchWay::Addresses> common_addresses(const Invocation& inv) const;
   void run_one_shot(const Invocation& inv);
   // Queues what a call consists of, between and behind its meetings; null: the host has waited.
   std::unique_ptr<QueuedCall> queue(const Invocation& inv,
@@ -112,9 +94,6 @@ class DeviceExecutor {
   std::vector<int> members_;
   DeviceMover mover_{sync_};
   DirectWay direct_{sync_, mover_};
-  SwitchWay switch_{mover_, direct_};
-  SwitchWindows windows_;
-  bool order_is_open_ = false;
   TiledWay tiled_{sync_, mover_};
   std::array<std::optional<SharedCall>, 8> known_;
   size_t next_known_ = 0;                    // to be replaced

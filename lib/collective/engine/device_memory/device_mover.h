@@ -23,13 +23,6 @@ class DeviceMover final : public PartMover {
   void copy(std::byte* to, const std::byte* from, size_t bytes) override;
   void copy_input(const Invocation& inv, std::byte* to, Range range) override;
   void run_fold(const Call& call, size_t bytes, bool by_copies) override;
-  // Of common addresses (DeviceFolds).
-  void fold_in_switch(const Call& call, std::byte* to, const std::byte* from, size_t bytes) {
-    peers_->folds().fold_in_switch(*stream_, to, from, bytes, call.dtype, call.op);
-  }
-  void store_by_switch(std::byte* to, const std::byte* from, size_t bytes) {
-    peers_->folds().store_by_switch(*stream_, to, from, bytes);
-  }
   [[nodiscard]] std::byte* staging(int rank) const override {
     return peers_->scratch(sync_.member(rank));
   }

@@ -185,19 +185,6 @@ void DevicePeers::learn(int rank, uint64_t allocation, Deadline deadline) {
   while (!mapped_[size_t(rank)].contains(allocation)) take(rank, deadline);
 }
 
-void DevicePeers::give(int rank, const SharedAllocation& object, Deadline deadline) {
-  send(rank, {.bytes = object.bytes}, object.fd.get(), deadline);
-}
-
-SharedAllocation DevicePeers::take_given(int rank, Deadline deadline) {
-  Offer offer;
-  SharedAllocation object;
-  object.fd =
-      arena_->channels().receive(rank, std::as_writable_bytes(std::span(&offer, 1)), deadline);
-  object.bytes = offer.bytes;
-  return object;
-}
-
 std::byte* DevicePeers::at(int rank, const DevicePlace& place, size_t bytes) const {
   const Memory theirs = mapped_[size_t(rank)].at(place.allocation).memory();
   if (place.offset > theirs.bytes || bytes > theirs.bytes - place.offset)

@@ -58,10 +58,6 @@ class DevicePeers {
   void offer(uint64_t allocation, std::span<const int> ranks, Deadline deadline);
   // Takes what `rank` has offered, until that allocation is mapped.
   void learn(int rank, uint64_t allocation, Deadline deadline);
-  // An object of the device's driver, for a peer that takes it at once, when all that was offered
-  // has been taken; no descriptor: there is none.
-  void give(int rank, const SharedAllocation& object, Deadline deadline);
-  [[nodiscard]] SharedAllocation take_given(int rank, Deadline deadline);
   // A peer's memory at a place that its line tells, in an allocation that is mapped.
   [[nodiscard]] std::byte* at(int rank, const DevicePlace& place, size_t bytes) const;
   [[nodiscard]] std::byte* scratch(int rank) const { return scratch_of_[size_t(rank)]; }

@@ -1,28 +1,12 @@
 // How the ranks of a group find out whether their devices reach each other's memory.
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <set>
 #include <utility>
 
 #include "lib/collective/engine/native/native_engine.h"
+#include "lib/net/store/facts.h"
 
 namespace gxp {
-namespace {
-
-// What a rank says of its device, with room for the reason.
-struct DeviceWord {
-  uint64_t ok = 1;
-  std::array<char, 504> text{};  // ends with a zero
-};
-
-DeviceWord to_word(bool ok, std::string_view text) {
-  DeviceWord word{.ok = ok ? 1u : 0u};
-  text.copy(word.text.data(), word.text.size() - 1);
-  return word;
-}
-
-}  // namespace
 
 bool NativeEngine::supports_memory(MemorySpace space) const {
   if (space == MemorySpace::kHost) return true;
@@ -69,7 +53,7 @@ Support NativeEngine::join_device(const FoldingDevice& device, uint32_t sequence
   DeviceSharing* const sharing = device.device.sharing();
   const Support mine = can_share(device);
   const auto identities =
-      share_identities(sharing == nullptr ? "" : sharing->identity(), sequence, deadline);
+      share_texts(sharing == nullptr ? "" : sharing->identity(), sequence, deadline);
   DevicePeers::Members here;
   Support verdict = mine;
   for (size_t i = 0; mine && i < members_.size(); ++i) {
@@ -102,37 +86,6 @@ Support NativeEngine::join_device(const FoldingDevice& device, uint32_t sequence
   return {false, "the ranks are on several hosts"};
 }
 
-// As far as all ranks know without asking each other.
-Support NativeEngine::may_use_switch() const {
-  if (!settings_.nvls) return {false, "comm.nvls is false"};
-  if (settings_.layout_invariant)
-    return {false,
-            "the switch adds in an order of its own, and bits are to be reproducible; "
-            "train.deterministic = \"off\" lets it (in allreduce-test: no --deterministic)"};
-  if (world_size() < SwitchWay::kLeastRanks)
-    return {false, fmt::format("among fewer than {} ranks it would take more of the GPUs' links",
-                               SwitchWay::kLeastRanks)};
-  if (!on_device_ || !supports_memory(MemorySpace::kCuda))
-    return {false, "the ranks' GPUs do not reach each other's memory"};
-  if (!state_->own_devices) return {false, "ranks share a GPU"};
-  return {};
-}
-
-Support NativeEngine::keep_memory(Memory memory, uint32_t sequence, Deadline deadline) {
-  if (Support may = may_use_switch(); !may) return may;
-  const auto agree = [&](const Support& mine) -> Support {
-    const std::vector<Support> all = share_verdicts(mine, sequence, deadline);
-    const auto refused = std::ranges::find(all, false, &Support::ok);
-    if (refused == all.end()) return {};
-    return {false, fmt::format("rank {}: {}", refused - all.begin(), refused->reason)};
-  };
-  return on_device_->keep(*state_->device_peers, memory, agree, deadline);
-}
-
-void NativeEngine::forget_memory(Memory memory) noexcept {
-  if (on_device_) on_device_->forget(memory);
-}
-
 Support NativeEngine::can_share(const FoldingDevice& device) const {
   const SharedArena* const arena = state_->transport->shared_arena();
   if (arena == nullptr || arena->ranks().size() < 2)
@@ -145,30 +98,15 @@ Support NativeEngine::can_share(const FoldingDevice& device) const {
   return device.device.sharing()->support();
 }
 
-std::vector<Support> NativeEngine::share_verdicts(const Support& mine, uint32_t sequence,
-                                                  Deadline deadline) {
-  std::vector<DeviceWord> words(members_.size());
-  DeviceWord& own = words[size_t(rank_)];
-  own = to_word(mine.ok, mine.reason);
-  const Call call{.collective = Collective::kAllGather,
-                  .dtype = DType::kU8,
-                  .count = words.size() * sizeof own,
-                  .sequence = sequence};
-  execute(call, {reinterpret_cast<const std::byte*>(&own), sizeof own}, memory_of(words), deadline);
-  std::vector<Support> all;
-  for (DeviceWord& word : words) {
-    word.text.back() = 0;
-    all.push_back({word.ok != 0, word.text.data()});
-  }
-  return all;
+std::vector<std::string> NativeEngine::share_texts(const std::string& mine, uint32_t sequence,
+                                                   Deadline deadline) {
+  return gather_texts(rank_, world_size(), mine, run_as(sequence, deadline));
 }
 
-std::vector<std::string> NativeEngine::share_identities(const std::string& mine, uint32_t sequence,
-                                                        Deadline deadline) {
-  std::vector<std::string> all;
-  for (Support& word : share_verdicts({true, mine}, sequence, deadline))
-    all.push_back(std::move(word.reason));
-  return all;
+std::vector<Support> NativeEngine::share_verdicts(const Support& mine, uint32_t sequence,
+                                                  Deadline deadline) {
+  return exchange_facts(
+      mine, [&](const std::string& text) { return share_texts(text, sequence, deadline); });
 }
 
 }  // namespace gxp

@@ -39,24 +39,6 @@ int place_of(int value, const std::vector<int>& values) {
   return int(std::find(values.begin(), values.end(), value) - values.begin());
 }
 
-// What a rank says to a split.
-struct SplitRequest {
-  int64_t color = 0;
-  int64_t key = 0;
-  int64_t next_group = 0;
-};
-
-// Group ranks of those with this color, ordered by (key, rank).
-std::vector<int> with_color(int color, const std::vector<SplitRequest>& requests) {
-  std::vector<int> ranks;
-  for (size_t i = 0; i < requests.size(); ++i) {
-    if (requests[i].color == color) ranks.push_back(int(i));
-  }
-  std::stable_sort(ranks.begin(), ranks.end(),
-                   [&](int a, int b) { return requests[size_t(a)].key < requests[size_t(b)].key; });
-  return ranks;
-}
-
 }  // namespace
 
 NativeEngine::EngineState::EngineState(std::unique_ptr<Transport> transport_in, Device& device_in,
@@ -169,10 +151,7 @@ void NativeEngine::count_shared(uint64_t bytes) {
 
 void NativeEngine::execute_on_device(const Call& call, ConstMemory input, Memory output,
                                      Deadline deadline) {
-  const auto is_elsewhere = [](const ConstMemory& memory) {
-    return memory.bytes > 0 && memory.space != MemorySpace::kCuda;
-  };
-  if (is_elsewhere(input) || is_elsewhere(output))
+  if (is_host_memory(input) || is_host_memory(output))
     fail(ErrorKind::kUsage, "{}: one of its buffers is in device memory, the other is not",
          to_string(call));
   GXP_ASSERT(supports_memory(MemorySpace::kCuda));
@@ -229,7 +208,6 @@ void NativeEngine::set_selection(const SelectionSettings& settings) {
   check_algorithm_name(settings.algorithm);
   settings_ = settings;
   limits_.wanted = wanted_way(settings);
-  if (on_device_) on_device_->leave_order_open(settings.nvls && !settings.layout_invariant);
   plans_.clear();
   last_ = {};
 }
@@ -269,26 +247,26 @@ PeerCall NativeEngine::describe(std::span<const PeerMessage> messages) {
   return call;
 }
 
+RunCall NativeEngine::run_as(uint32_t sequence, Deadline deadline) {
+  return [this, sequence, deadline](Call call, ConstMemory input, Memory output) {
+    call.sequence = sequence;
+    execute(call, input, output, deadline);
+  };
+}
+
 std::unique_ptr<Engine> NativeEngine::split(int color, int key, uint32_t sequence,
                                             Deadline deadline) {
-  std::vector<SplitRequest> requests(members_.size());
-  SplitRequest& mine = requests[size_t(rank_)];
-  mine = {color, key, state_->next_group};
-  const Call call{.collective = Collective::kAllGather,
-                  .dtype = DType::kU8,
-                  .count = requests.size() * sizeof mine,
-                  .sequence = sequence};
-  execute(call, {reinterpret_cast<const std::byte*>(&mine), sizeof mine}, memory_of(requests),
-          deadline);
+  const auto wishes = gather_values(rank_, world_size(), SplitWish{color, key, state_->next_group},
+                                    run_as(sequence, deadline));
   int64_t group = 0;
-  for (const SplitRequest& request : requests) group = std::max(group, request.next_group);
+  for (const SplitWish& wish : wishes) group = std::max(group, wish.next_group);
   if (group >= kMaxGroups) {
     fail(ErrorKind::kUsage, "split a communicator: {} groups are the most that ranks can have",
          kMaxGroups);
   }
   state_->next_group = int(group) + 1;
   if (color < 0) return nullptr;
-  std::vector<int> members = with_color(color, requests);
+  std::vector<int> members = ranks_of_color(color, wishes);
   RankPlan rank_plan = plan_of_members(rank_plan_, members);
   for (int& member : members) member = members_[size_t(member)];
   std::unique_ptr<NativeEngine> part(new NativeEngine(state_, settings_, std::move(members),

@@ -15,6 +15,7 @@
 #include "lib/collective/engine/device_memory/device_executor.h"
 #include "lib/collective/engine/device_memory/device_peers.h"
 #include "lib/collective/engine/engine.h"
+#include "lib/collective/engine/gather.h"
 #include "lib/collective/engine/native/executor.h"
 #include "lib/collective/engine/shared_memory/shared_executor.h"
 #include "lib/collective/flight/flight_recorder.h"
@@ -51,10 +52,6 @@ class NativeEngine final : public Engine {
   [[nodiscard]] Support join_device(const FoldingDevice& device, uint32_t sequence,
                                     Deadline deadline) override;
   void leave_device() noexcept override;
-  // Memory that is kept lies behind common addresses for the GPUs' switch, where bits may be its
-  // own (SelectionSettings) and that gains something (device_memory/switch_way.h).
-  [[nodiscard]] Support keep_memory(Memory memory, uint32_t sequence, Deadline deadline) override;
-  void forget_memory(Memory memory) noexcept override;
 
   void execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) override;
   // Between devices that reach each other, each of one rank. One stream for all calls.
@@ -124,13 +121,14 @@ class NativeEngine final : public Engine {
   bool execute_shared(const Call& call, ConstMemory input, Memory output, Deadline deadline);
   void execute_on_device(const Call& call, ConstMemory input, Memory output, Deadline deadline);
   void count_shared(uint64_t bytes);
+  // For gather.h: calls of this number.
+  [[nodiscard]] RunCall run_as(uint32_t sequence, Deadline deadline);
   // device_join.cc: the verdicts of all ranks of the group, and what is in the way of each.
   [[nodiscard]] std::vector<Support> share_verdicts(const Support& mine, uint32_t sequence,
                                                     Deadline deadline);
-  [[nodiscard]] std::vector<std::string> share_identities(const std::string& mine,
-                                                          uint32_t sequence, Deadline deadline);
+  [[nodiscard]] std::vector<std::string> share_texts(const std::string& mine, uint32_t sequence,
+                                                     Deadline deadline);
   [[nodiscard]] Support can_share(const FoldingDevice& device) const;
-  [[nodiscard]] Support may_use_switch() const;
   [[nodiscard]] PeerCall describe(std::span<const PeerMessage> messages);
 
   std::shared_ptr<EngineState> state_;  // owners: this engine and those split from it

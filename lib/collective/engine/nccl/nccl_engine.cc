@@ -8,6 +8,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/collective/engine/gather.h"
 #include "lib/collective/engine/library_wait.h"
 #include "lib/collective/engine/nccl/nccl_calls.h"
 #include "lib/collective/engine/nccl/nccl_communicator.h"
@@ -57,7 +58,7 @@ class NcclEngine final : public LibraryEngine {
   void exchange(std::span<const PeerMessage> messages, Deadline deadline) override;
   [[nodiscard]] std::unique_ptr<Engine> split(int color, int key, uint32_t sequence,
                                               Deadline deadline) override;
-  Support keep_memory(Memory memory, uint32_t sequence, Deadline deadline) override;
+  void keep_memory(Memory memory, Deadline deadline) override;
   void forget_memory(Memory memory) noexcept override;
   void abort(std::string_view reason) noexcept override {
     state_->aborted->set(reason);
@@ -121,15 +122,12 @@ void NcclEngine::find_place(Deadline deadline) {
     state_->recorder->define_group(group_, places.front().rank, world_size_);
 }
 
-// What every rank of the group says.
 template <class Fact>
 std::vector<Fact> NcclEngine::gather(const Fact& mine, Deadline deadline) {
-  std::vector<Fact> all(size_t(world_size_), Fact{});
-  const Call call{.collective = Collective::kAllGather,
-                  .dtype = DType::kU8,
-                  .count = all.size() * sizeof(Fact)};
-  run(call, {reinterpret_cast<const std::byte*>(&mine), sizeof mine}, memory_of(all), deadline);
-  return all;
+  return gather_values(rank_, world_size_, mine,
+                       [&](const Call& call, ConstMemory input, Memory output) {
+                         run(call, input, output, deadline);
+                       });
 }
 
 // What is registered is deregistered before the communicator ends in good order; kernels that may
@@ -294,10 +292,8 @@ NcclComm* NcclEngine::join_group(int color, int key, Deadline deadline) {
   return part;
 }
 
-Support NcclEngine::keep_memory(Memory memory, uint32_t /*sequence*/, Deadline deadline) {
-  Support unknown{false, "engine nccl decides that itself"};
-  if (memory.bytes == 0 || !has(state_->library.version(), NcclFeature::kRegistration))
-    return unknown;
+void NcclEngine::keep_memory(Memory memory, Deadline deadline) {
+  if (memory.bytes == 0 || !has(state_->library.version(), NcclFeature::kRegistration)) return;
   NcclRegistration::Kind kind = NcclRegistration::Kind::kBuffer;
   if (has(state_->library.version(), NcclFeature::kWindows)) {
     // NCCL maps whole allocations that have a file descriptor.
@@ -310,7 +306,6 @@ Support NcclEngine::keep_memory(Memory memory, uint32_t /*sequence*/, Deadline d
   }
   kept_.push_back(std::make_unique<NcclRegistration>(state_->library, comm_, memory, kind));
   wait_until([this] { return comm_->is_ready(); }, deadline);
-  return unknown;
 }
 
 void NcclEngine::forget_memory(Memory memory) noexcept {

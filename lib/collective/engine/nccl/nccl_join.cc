@@ -8,6 +8,7 @@
 
 #include "lib/base/error.h"
 #include "lib/collective/engine/nccl/nccl_versions.h"
+#include "lib/net/store/facts.h"
 
 namespace gxp {
 
@@ -52,27 +53,14 @@ void check_nccl_ranks(const std::vector<NcclRankFacts>& facts, bool may_share) {
 
 std::vector<int> meet_nccl_ranks(const NcclRankFacts& mine, const NcclLibrary& library,
                                  const TransportContext& ranks) {
-  const auto told = [&](std::string_view what, const std::string& value) {
-    return ranks.store->gather(fmt::format("{} of NCCL's ranks", what), value, ranks.deadline);
-  };
-  const Hosts hosts = told("hosts", mine.host);
-  const auto gpus = told("GPUs", mine.gpu);
-  const auto versions = told("versions", mine.version);
-  std::vector<NcclRankFacts> facts;
-  for (size_t rank = 0; rank < hosts.size(); ++rank)
-    facts.push_back({hosts[rank], gpus[rank], versions[rank]});
+  const std::vector<NcclRankFacts> facts =
+      exchange_facts(mine, *ranks.store, "NCCL's ranks", ranks.deadline);
   const char* const enabled = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
   check_nccl_ranks(facts, has(library.version(), NcclFeature::kSharedGpu) && enabled != nullptr &&
                               std::string_view(enabled) == "1");
+  Hosts hosts;
+  for (const NcclRankFacts& rank : facts) hosts.push_back(rank.host);
   return number_hosts(hosts);
-}
-
-std::vector<int> ranks_of_color(int color, const std::vector<SplitWish>& wishes) {
-  std::vector<int> ranks;
-  for (size_t rank = 0; rank < wishes.size(); ++rank)
-    if (wishes[rank].color == color) ranks.push_back(int(rank));
-  std::ranges::stable_sort(ranks, {}, [&](int rank) { return wishes[size_t(rank)].key; });
-  return ranks;
 }
 
 }  // namespace gxp

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "lib/base/deadline.h"
@@ -20,6 +21,7 @@ struct NcclRankFacts {
   std::string host;     // host_identity()
   std::string gpu;      // names it on its host; "": the host's memory stands for it
   std::string version;  // NCCL's
+  auto fields() { return std::tie(host, gpu, version); }
 };
 // Pure. kUnavailable: ranks share a GPU, or their NCCLs differ, with the ranks and what to do.
 // `may_share`: NCCL_MULTI_RANK_GPU_ENABLE is set and the version knows it.
@@ -28,13 +30,5 @@ void check_nccl_ranks(const std::vector<NcclRankFacts>& facts, bool may_share);
 // Every rank's facts, checked; returns the host of each rank as number_hosts() does.
 std::vector<int> meet_nccl_ranks(const NcclRankFacts& mine, const NcclLibrary& library,
                                  const TransportContext& ranks);
-
-// A rank's wish in a split without ncclCommSplit(), and the ranks with this color, ordered by
-// (key, rank).
-struct SplitWish {
-  int color = 0;
-  int key = 0;
-};
-std::vector<int> ranks_of_color(int color, const std::vector<SplitWish>& wishes);
 
 }  // namespace gxp

@@ -9,42 +9,38 @@
 namespace gxp {
 namespace {
 
-void find_all(void* library, const std::string& file, const NcclVersion& version,
-              NcclFunctions& f) {
-  const auto take = [&](const char* name, auto& function) {
-    find_function(library, "NCCL", file, name, function);
-  };
-  take("ncclGetErrorString", f.get_error_string);
-  take("ncclGetLastError", f.get_last_error);
-  take("ncclGetUniqueId", f.get_unique_id);
-  take("ncclCommInitRankConfig", f.init_rank);
-  take("ncclCommFinalize", f.finalize);
-  take("ncclCommDestroy", f.destroy);
-  take("ncclCommAbort", f.abort);
-  take("ncclCommGetAsyncError", f.get_async_error);
-  take("ncclCommCount", f.count);
-  take("ncclCommUserRank", f.user_rank);
-  take("ncclRedOpCreatePreMulSum", f.create_pre_mul_sum);
-  take("ncclRedOpDestroy", f.destroy_op);
-  take("ncclGroupStart", f.group_start);
-  take("ncclGroupEnd", f.group_end);
-  take("ncclAllReduce", f.all_reduce);
-  take("ncclReduce", f.reduce);
-  take("ncclReduceScatter", f.reduce_scatter);
-  take("ncclAllGather", f.all_gather);
-  take("ncclBroadcast", f.broadcast);
-  take("ncclSend", f.send);
-  take("ncclRecv", f.recv);
-  if (has(version, NcclFeature::kSplit)) take("ncclCommSplit", f.split);
+void find_all(const SharedLibrary& library, const NcclVersion& version, NcclFunctions& f) {
+  library.find("ncclGetErrorString", f.get_error_string);
+  library.find("ncclGetLastError", f.get_last_error);
+  library.find("ncclGetUniqueId", f.get_unique_id);
+  library.find("ncclCommInitRankConfig", f.init_rank);
+  library.find("ncclCommFinalize", f.finalize);
+  library.find("ncclCommDestroy", f.destroy);
+  library.find("ncclCommAbort", f.abort);
+  library.find("ncclCommGetAsyncError", f.get_async_error);
+  library.find("ncclCommCount", f.count);
+  library.find("ncclCommUserRank", f.user_rank);
+  library.find("ncclRedOpCreatePreMulSum", f.create_pre_mul_sum);
+  library.find("ncclRedOpDestroy", f.destroy_op);
+  library.find("ncclGroupStart", f.group_start);
+  library.find("ncclGroupEnd", f.group_end);
+  library.find("ncclAllReduce", f.all_reduce);
+  library.find("ncclReduce", f.reduce);
+  library.find("ncclReduceScatter", f.reduce_scatter);
+  library.find("ncclAllGather", f.all_gather);
+  library.find("ncclBroadcast", f.broadcast);
+  library.find("ncclSend", f.send);
+  library.find("ncclRecv", f.recv);
+  if (has(version, NcclFeature::kSplit)) library.find("ncclCommSplit", f.split);
   if (has(version, NcclFeature::kRegistration)) {
-    take("ncclMemAlloc", f.mem_alloc);
-    take("ncclMemFree", f.mem_free);
-    take("ncclCommRegister", f.register_memory);
-    take("ncclCommDeregister", f.deregister_memory);
+    library.find("ncclMemAlloc", f.mem_alloc);
+    library.find("ncclMemFree", f.mem_free);
+    library.find("ncclCommRegister", f.register_memory);
+    library.find("ncclCommDeregister", f.deregister_memory);
   }
   if (has(version, NcclFeature::kWindows)) {
-    take("ncclCommWindowRegister", f.register_window);
-    take("ncclCommWindowDeregister", f.deregister_window);
+    library.find("ncclCommWindowRegister", f.register_window);
+    library.find("ncclCommWindowDeregister", f.deregister_window);
   }
 }
 
@@ -80,16 +76,16 @@ NcclType nccl_type(DType dtype) {
 }
 
 NcclLibrary::NcclLibrary(const std::string& file) {
-  void* const library = open_library("NCCL", file, "install it or set LD_LIBRARY_PATH");
+  const SharedLibrary library("NCCL", file, "install it or set LD_LIBRARY_PATH");
   int code = 0;
-  find_function(library, "NCCL", file, "ncclGetVersion", functions_.get_version);
+  library.find("ncclGetVersion", functions_.get_version);
   if (functions_.get_version(&code) != NcclResult::kSuccess)
     fail(ErrorKind::kUnavailable, "load NCCL from {}: it does not tell its version", file);
   version_ = parse_nccl_version(code);
   if (version_ < kOldestNccl)
     fail(ErrorKind::kUnavailable, "load NCCL from {}: it is version {}, gxp needs {}", file,
          to_string(version_), to_string(kOldestNccl));
-  find_all(library, file, version_, functions_);
+  find_all(library, version_, functions_);
 }
 
 void NcclLibrary::check(NcclResult result, std::string_view act) const {

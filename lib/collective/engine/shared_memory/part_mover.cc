@@ -93,10 +93,6 @@ void PartMover::copy_input(const Invocation& inv, std::byte* to, Range range) {
     scale({to, range.count, MemorySpace::kHost}, inv.call.dtype, inv.call.factor);
 }
 
-void PartMover::run_fold(const Call& call, size_t bytes, bool by_copies) {
-  fold.run(call, bytes, by_copies);
-}
-
 std::byte* PartMover::staging(int rank) const { return sync_.slots(rank).staging; }
 
 // What is in place then goes from cache to cache once, to be read and to be written.
@@ -109,8 +105,9 @@ size_t PartMover::swapped_bytes(bool mapped) const {
              : std::clamp<size_t>(std::bit_floor(own_caches().l2_bytes / 16), 16 << 10, 64 << 10);
 }
 
-void VersionFold::run(const Call& call, size_t bytes, bool by_copies) {
+void PartMover::run_fold(const Call& call, size_t bytes, bool by_copies) {
   constexpr size_t kInL1 = 16 << 10;
+  auto& [sources, targets] = fold;
   const bool averages = call.op == ReduceOp::kAvg;
   if (!averages && (!by_copies || targets.size() == 1))
     return fold_all(targets, sources, bytes, call.dtype, call.op);

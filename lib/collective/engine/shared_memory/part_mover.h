@@ -17,12 +17,10 @@ struct RankBuffers {
   std::vector<std::byte*> outputs{};
 };
 
-// Folds one version of each rank, in the order of reduction_tree.h, into one or more targets.
+// One version of each rank, and one or more targets of what they fold into.
 struct VersionFold {
   std::vector<const std::byte*> sources{};  // by rank
   std::vector<std::byte*> targets{};
-  // An average is divided while in L1. To the first target; to the others as well, or `by_copies`.
-  void run(const Call& call, size_t bytes, bool by_copies = false);
 };
 
 // Of the host's memory; a device's are moved by device_memory/device_mover.h.
@@ -46,7 +44,8 @@ class PartMover {
   virtual void copy(std::byte* to, const std::byte* from, size_t bytes);
   // This rank's input, times its factor where inputs have one.
   virtual void copy_input(const Invocation& inv, std::byte* to, Range range);
-  // `fold` as VersionFold::run() does it.
+  // Carries out `fold` in the order of reduction_tree.h, to the first target; to the others as well,
+  // or `by_copies`. An average is divided while in L1.
   virtual void run_fold(const Call& call, size_t bytes, bool by_copies);
   // Memory of a rank for tiles and sums, which all ranks reach.
   [[nodiscard]] virtual std::byte* staging(int rank) const;

@@ -10,6 +10,7 @@
 #include "lib/collective/engine/gpu_choice.h"
 #include "lib/collective/engine/job_plan.h"
 #include "lib/collective/engine/native/native_engine.h"
+#include "lib/net/store/facts.h"
 #include "lib/transport/table/table.h"
 #ifdef GXP_WITH_CUDA
 #include "lib/collective/engine/nccl/nccl_engine.h"
@@ -119,29 +120,18 @@ Support reach_of(Device* gpu, const std::vector<GpuRankFacts>& ranks, size_t sel
 
 GpuChoice choose_together(const EngineContext& context) {
   const TransportContext& ranks = context.ranks;
-  const auto tell = [&](std::string_view what, const std::string& value) {
-    return ranks.store->gather(fmt::format("{} of ranks, to choose an engine", what), value,
-                               ranks.deadline);
+  const auto tell = [&](const auto& mine, std::string_view what) {
+    return exchange_facts(mine, *ranks.store, fmt::format("{}, to choose an engine", what),
+                          ranks.deadline);
   };
   const bool has_gpu = ranks.gpu != nullptr && ranks.gpu->sharing() != nullptr;
-  const Support nccl = has_gpu ? probe_nccl() : Support{false, "it computes on no GPU"};
-  const auto hosts = tell("hosts", ranks.host);
-  const auto gpus = tell("GPUs", has_gpu ? ranks.gpu->sharing()->identity() : "");
-  const auto libraries = tell("NCCL", (nccl ? "+" : "-") + nccl.reason);
-  std::vector<GpuRankFacts> facts;
-  for (size_t rank = 0; rank < hosts.size(); ++rank) {
-    const std::string& library = libraries[rank];
-    facts.push_back(
-        {hosts[rank],
-         gpus[rank],
-         {library.starts_with('+'), library.substr(std::min<size_t>(1, library.size()))}});
-  }
-  const Support mine = reach_of(has_gpu ? ranks.gpu : nullptr, facts, size_t(ranks.rank));
-  const auto reached = tell("reach", mine.reason);
-  const auto in_the_way =
-      std::ranges::find_if(reached, [](const std::string& reason) { return !reason.empty(); });
-  return choose_gpu_engine(facts,
-                           in_the_way == reached.end() ? Support{} : Support{false, *in_the_way},
+  const GpuRankFacts mine{ranks.host, has_gpu ? ranks.gpu->sharing()->identity() : "",
+                          has_gpu ? probe_nccl() : Support{false, "it computes on no GPU"}};
+  const std::vector<GpuRankFacts> facts = tell(mine, "GPUs of ranks");
+  const std::vector<Support> reached =
+      tell(reach_of(has_gpu ? ranks.gpu : nullptr, facts, size_t(ranks.rank)), "reach of GPUs");
+  const auto in_the_way = std::ranges::find(reached, false, &Support::ok);
+  return choose_gpu_engine(facts, in_the_way == reached.end() ? Support{} : *in_the_way,
                            context.selection.layout_invariant);
 }
 

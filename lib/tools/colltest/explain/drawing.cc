@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/collective/tune/one_port_replay.h"
 #include "lib/report/svg.h"
-#include "lib/tools/colltest/explain/one_port_replay.h"
 
 namespace gxp {
 namespace {

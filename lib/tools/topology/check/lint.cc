@@ -75,7 +75,7 @@ std::vector<LintFinding> lint_nccl_xml(std::string_view text, const std::string&
   } catch (const Error& error) {
     refusal = {&kUnreadable, {}, error.what()};
   }
-  add_findings({host, scan_tags(text)}, findings);
+  add_findings({host, text}, findings);
   if (refusal) findings.push_back(*refusal);
   sort_by_place(findings);
   return findings;

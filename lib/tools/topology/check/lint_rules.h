@@ -17,19 +17,19 @@
 
 namespace gxp {
 
-// A tag of XML, as NCCL's own reader splits a text.
-struct XmlTag {
-  enum class Kind { kOpen, kClose, kSingle, kOther };  // kOther: <?...> and <!...>
-  Kind kind = Kind::kOpen;
-  std::string_view name{};
-  SourcePlace place{};
+// What a file of XML has, but for comments, with values as they are written.
+struct LintNode {
+  // kText: not only space. kOther: <?...> and <!...>. kBrokenEnd: an end tag, if it is broken.
+  enum class Kind { kElement, kText, kOther, kBrokenEnd };
+  Kind kind = Kind::kOther;
+  std::string_view text{};  // an element's name
+  size_t offset = 0;        // in the file
   size_t attributes = 0;
   size_t longest_value = 0;
-  bool is_broken = false;     // over lines, or by tabs
-  std::string_view before{};  // text before it that is neither space nor line end
-  SourcePlace before_place{};
+  size_t child = 0;        // of its element: this is number 1, 2, ...
+  bool is_broken = false;  // a tag over lines, or with tabs
 };
-std::vector<XmlTag> scan_tags(std::string_view text);
+std::vector<LintNode> read_nodes(std::string_view text);
 
 constexpr size_t kShown = 40;  // bytes of a text of the file, in findings
 
@@ -42,10 +42,11 @@ struct LintPart {
   [[nodiscard]] std::string called() const;  // "GPU0 (0000:1b:00.0)"
 };
 
-// A host, and the tags of the file that it was read from, if that is NCCL's XML.
+// A host, and the file that it was read from, if that is NCCL's XML.
 struct LintSubject {
   const HostTree& host;
-  std::vector<XmlTag> tags{};
+  std::string_view text{};
+  std::vector<LintNode> nodes = read_nodes(text);
   std::vector<std::string> names = names_of_parts(host);
   [[nodiscard]] LintPart at(PartId id) const { return {host, host[id], names[id]}; }
 };

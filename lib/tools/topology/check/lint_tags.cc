@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <pugixml.hpp>
+#include <utility>
 
 #include "lib/tools/topology/check/lint_rules.h"
 #include "lib/topo/nccl/nccl_rules.h"
@@ -17,162 +19,146 @@ constexpr size_t kMostChildren = 640;   // MAX_SUBS
 constexpr size_t kLongestValue = 253;
 constexpr size_t kTagShown = 20;
 
-class Scanner {
- public:
-  explicit Scanner(std::string_view text) : text_(text) {}
-
-  std::vector<XmlTag> scan() {
-    std::vector<XmlTag> tags;
-    XmlTag next;
-    while (at_ < text_.size()) {
-      if (text_.substr(at_).starts_with("<!--")) {
-        skip_past("-->");
-      } else if (text_[at_] == '<') {
-        read_tag(next);
-        tags.push_back(next);
-        next = {};
-      } else {
-        read_between(next);
-      }
-    }
-    return tags;
+// Whether a line ends, or a tab stands, in the tag with which `text` begins.
+bool is_broken(std::string_view text) {
+  char quote = 0;
+  for (const char c : text) {
+    if (quote == 0 && c == '>') return false;
+    if (quote == 0 && (c == '\n' || c == '\r' || c == '\t')) return true;
+    if (c == quote)
+      quote = 0;
+    else if (quote == 0 && (c == '"' || c == '\''))
+      quote = c;
   }
+  return false;
+}
+
+std::string_view tag_name(std::string_view tag) {
+  return tag.substr(1, std::min(tag.find_first_of(" \t\r\n/>", 2), tag.size()) - 1);
+}
+
+bool is_in_comment(std::string_view text, size_t at) {
+  const size_t start = text.rfind("<!--", at);
+  return start != text.npos && text.find("-->", start) > at;
+}
+
+// The nodes of a document in the order of the text.
+class NodeReader final : public pugi::xml_tree_walker {
+ public:
+  explicit NodeReader(std::string_view text) : text_(text) {}
+  bool for_each(pugi::xml_node& node) override {
+    const auto value_or_name = size_t(std::max(node.offset_debug(), ptrdiff_t{0}));
+    if (node.type() == pugi::node_pcdata) {
+      add_text(value_or_name);
+    } else if (node.type() != pugi::node_comment) {
+      add_tag(node, text_.rfind('<', value_or_name));
+    }
+    return true;
+  }
+  std::vector<LintNode> nodes;
 
  private:
-  [[nodiscard]] SourcePlace place() const { return {line_, int(at_ - line_start_) + 1}; }
-
-  void step() {
-    if (text_[at_] == '\n') {
-      ++line_;
-      line_start_ = at_ + 1;
-    }
-    ++at_;
+  // NCCL knows blanks and line ends as space.
+  void add_text(size_t start) {
+    const size_t found = text_.find_first_not_of(" \n\r", start);
+    if (found >= text_.size() || text_[found] == '<') return;
+    nodes.push_back({.kind = LintNode::Kind::kText,
+                     .text = text_.substr(found, text_.find('<', found) - found),
+                     .offset = found});
   }
 
-  void skip_past(std::string_view end) {
-    const size_t found = text_.find(end, at_);
-    const size_t stop = found == std::string_view::npos ? text_.size() : found + end.size();
-    while (at_ < stop) step();
-  }
-
-  // Notes text before the next tag, if it is not space.
-  void read_between(XmlTag& next) {
-    const char c = text_[at_];
-    if (c != ' ' && c != '\n' && c != '\r' && next.before.empty()) {
-      next.before = text_.substr(at_, text_.find('<', at_) - at_);
-      next.before_place = place();
+  void add_tag(const pugi::xml_node& node, size_t start) {
+    const std::string_view tag = text_.substr(start);
+    LintNode& added = nodes.emplace_back();
+    added.text = tag_name(tag);
+    added.offset = start;
+    if (node.type() != pugi::node_element) return;
+    added.kind = LintNode::Kind::kElement;
+    added.is_broken = is_broken(tag);
+    for (const pugi::xml_attribute attribute : node.attributes()) {
+      ++added.attributes;
+      added.longest_value =
+          std::max(added.longest_value, std::string_view(attribute.value()).size());
     }
-    step();
-  }
-
-  void read_tag(XmlTag& tag) {
-    tag.place = place();
-    const size_t start = at_ + 1;
-    step();
-    char quote = 0;
-    size_t value_start = 0;
-    for (; at_ < text_.size() && (quote != 0 || text_[at_] != '>'); step()) {
-      const char c = text_[at_];
-      if (quote == 0 && (c == '"' || c == '\'')) {
-        quote = c;
-        value_start = at_ + 1;
-        ++tag.attributes;
-      } else if (c == quote) {
-        quote = 0;
-        tag.longest_value = std::max(tag.longest_value, at_ - value_start);
-      } else if (quote == 0 && (c == '\n' || c == '\r' || c == '\t')) {
-        tag.is_broken = true;
-      }
-    }
-    const std::string_view inside = text_.substr(start, at_ - start);
-    if (at_ < text_.size()) step();
-    tag.name = inside.substr(0, inside.find_first_of(" \t\r\n/>", 1));
-    using enum XmlTag::Kind;
-    tag.kind = inside.starts_with('/')                              ? kClose
-               : inside.starts_with('?') || inside.starts_with('!') ? kOther
-               : inside.ends_with('/')                              ? kSingle
-                                                                    : kOpen;
+    children_.resize(size_t(depth()) + 1);
+    added.child = ++children_.back();
   }
 
   std::string_view text_;
-  size_t at_ = 0;
-  int line_ = 1;
-  size_t line_start_ = 0;
+  std::vector<size_t> children_;  // so far, of the elements above
 };
 
-// The first tag for which `is_wrong`, with the number of them.
-template <class IsWrong, class Describe>
-void say_first(const LintSubject& subject, const Say& say, IsWrong is_wrong, Describe describe,
-               SourcePlace XmlTag::*place = &XmlTag::place) {
-  const std::vector<XmlTag>& tags = subject.tags;
-  const auto first = std::ranges::find_if(tags, is_wrong);
-  if (first == tags.end()) return;
-  const auto times = std::ranges::count_if(tags, is_wrong);
-  say(*first.*place, "{}{}", describe(*first), times == 1 ? "" : fmt::format(" ({} times)", times));
+SourcePlace place_of(const LintSubject& subject, const LintNode& node) {
+  const std::string_view before = subject.text.substr(0, node.offset);
+  const size_t line_end = before.rfind('\n');
+  const size_t column = line_end == before.npos ? node.offset : node.offset - line_end - 1;
+  return {int(std::ranges::count(before, '\n')) + 1, int(column) + 1};
 }
 
-bool is_element(const XmlTag& tag) {
-  return tag.kind == XmlTag::Kind::kOpen || tag.kind == XmlTag::Kind::kSingle;
+// The first node for which `is_wrong`, with the number of them.
+template <class IsWrong, class Describe>
+void say_first(const LintSubject& subject, const Say& say, IsWrong is_wrong, Describe describe) {
+  const auto first = std::ranges::find_if(subject.nodes, is_wrong);
+  if (first == subject.nodes.end()) return;
+  const auto times = std::ranges::count_if(subject.nodes, is_wrong);
+  say(place_of(subject, *first), "{}{}", describe(*first),
+      times == 1 ? "" : fmt::format(" ({} times)", times));
 }
+
+bool is_element(const LintNode& node) { return node.kind == LintNode::Kind::kElement; }
 
 void check_declaration(const LintSubject& subject, const Say& say) {
   say_first(
-      subject, say, [](const XmlTag& tag) { return tag.kind == XmlTag::Kind::kOther; },
-      [](const XmlTag& tag) { return fmt::format("<{}>", tag.name.substr(0, kTagShown)); });
+      subject, say, [](const LintNode& node) { return node.kind == LintNode::Kind::kOther; },
+      [](const LintNode& node) { return fmt::format("<{}>", node.text.substr(0, kTagShown)); });
 }
 
 void check_between(const LintSubject& subject, const Say& say) {
   say_first(
-      subject, say, [](const XmlTag& tag) { return !tag.before.empty(); },
-      [](const XmlTag& tag) {
-        return tag.before[0] == '\t'
+      subject, say, [](const LintNode& node) { return node.kind == LintNode::Kind::kText; },
+      [](const LintNode& node) {
+        return node.text[0] == '\t'
                    ? "a tab between elements"
-                   : fmt::format("\"{}\" between elements", tag.before.substr(0, kTagShown));
-      },
-      &XmlTag::before_place);
+                   : fmt::format("\"{}\" between elements", node.text.substr(0, kTagShown));
+      });
 }
 
 void check_broken_tag(const LintSubject& subject, const Say& say) {
   say_first(
-      subject, say,
-      [](const XmlTag& tag) { return tag.is_broken && tag.kind != XmlTag::Kind::kOther; },
-      [](const XmlTag& tag) {
-        return fmt::format("<{}> has a line break or a tab in it", tag.name.substr(0, kTagShown));
+      subject, say, [](const LintNode& node) { return node.is_broken; },
+      [](const LintNode& node) {
+        return fmt::format("<{}> has a line break or a tab in it", node.text.substr(0, kTagShown));
       });
 }
 
 void check_element_count(const LintSubject& subject, const Say& say) {
-  const auto count = std::ranges::count_if(subject.tags, is_element);
+  const auto count = std::ranges::count_if(subject.nodes, is_element);
   if (count < kNcclMostXmlNodes) return;
   auto left = kNcclMostXmlNodes;
-  const auto tag = std::ranges::find_if(
-      subject.tags, [&](const XmlTag& one) { return is_element(one) && --left == 0; });
-  say(tag->place, "element {} of {}; NCCL gives up here", kNcclMostXmlNodes, count);
+  const auto last = std::ranges::find_if(
+      subject.nodes, [&](const LintNode& node) { return is_element(node) && --left == 0; });
+  say(place_of(subject, *last), "element {} of {}; NCCL gives up here", kNcclMostXmlNodes, count);
 }
 
 void check_child_count(const LintSubject& subject, const Say& say) {
-  std::vector<size_t> children = {0};
-  for (const XmlTag& tag : subject.tags) {
-    if (tag.kind == XmlTag::Kind::kClose && children.size() > 1) children.pop_back();
-    if (!is_element(tag)) continue;
-    if (++children.back() == kMostChildren + 1)
-      say(tag.place, "child {} of one element", kMostChildren + 1);
-    if (tag.kind == XmlTag::Kind::kOpen) children.push_back(0);
+  for (const LintNode& node : subject.nodes) {
+    if (node.child == kMostChildren + 1)
+      say(place_of(subject, node), "child {} of one element", node.child);
   }
 }
 
 void check_attribute_count(const LintSubject& subject, const Say& say) {
-  for (const XmlTag& tag : subject.tags) {
-    if (tag.attributes > kMostAttributes && is_element(tag))
-      say(tag.place, "<{}> has {} attributes", tag.name, tag.attributes);
+  for (const LintNode& node : subject.nodes) {
+    if (node.attributes > kMostAttributes)
+      say(place_of(subject, node), "<{}> has {} attributes", node.text, node.attributes);
   }
 }
 
 void check_long_value(const LintSubject& subject, const Say& say) {
-  for (const XmlTag& tag : subject.tags) {
-    if (tag.longest_value > kLongestValue && is_element(tag))
-      say(tag.place, "<{}> has a value of {} characters", tag.name.substr(0, kTagShown),
-          tag.longest_value);
+  for (const LintNode& node : subject.nodes) {
+    if (node.longest_value > kLongestValue)
+      say(place_of(subject, node), "<{}> has a value of {} characters",
+          node.text.substr(0, kTagShown), node.longest_value);
   }
 }
 
@@ -204,7 +190,26 @@ constexpr auto kTagsRules = [] {
 
 }  // namespace
 
-std::vector<XmlTag> scan_tags(std::string_view text) { return Scanner(text).scan(); }
+std::vector<LintNode> read_nodes(std::string_view text) {
+  using namespace pugi;
+  xml_document document;  // of a text that is not sound, what comes before the fault
+  document.load_buffer(
+      text.data(), text.size(),
+      parse_fragment | parse_ws_pcdata | parse_declaration | parse_doctype | parse_pi | parse_cdata,
+      encoding_utf8);
+  NodeReader reader(text);
+  document.traverse(reader);
+  for (size_t at = text.find("</"); at < text.size(); at = text.find("</", at + 1)) {
+    const std::string_view tag = text.substr(at);
+    if (!is_broken(tag) || is_in_comment(text, at)) continue;
+    reader.nodes.push_back({.kind = LintNode::Kind::kBrokenEnd,
+                            .text = tag_name(tag),
+                            .offset = at,
+                            .is_broken = true});
+  }
+  std::ranges::sort(reader.nodes, {}, &LintNode::offset);
+  return std::move(reader.nodes);
+}
 
 std::span<const LintRule> lint_tags_rules() { return kTagsRules; }
 

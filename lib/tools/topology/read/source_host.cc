@@ -2,18 +2,10 @@
 
 #include <filesystem>
 
-#include "lib/base/text_file.h"
-#include "lib/tools/topology/read/system_archive.h"
 #include "lib/topo/model/text_parts.h"
 #include "lib/topo/read/sysfs_host.h"
 
 namespace gxp {
-
-std::unique_ptr<SystemRoot> open_recorded_root(const std::string& path) {
-  std::error_code unreachable;  // which read_text_file() tells
-  if (std::filesystem::is_directory(path, unreachable)) return open_recorded_directory(path);
-  return parse_system_archive(read_text_file(path, kMaxArchiveFileBytes), path);
-}
 
 HostTree read_recorded_root(const SystemRoot& root, const std::string& path) {
   HostTree host = read_system(root);

@@ -22,7 +22,6 @@
 #include "lib/tools/topology/read/slurm_topology.h"
 #include "lib/tools/topology/read/smi_matrix.h"
 #include "lib/tools/topology/read/source_host.h"
-#include "lib/tools/topology/read/system_archive.h"
 #include "lib/topo/read/live_host.h"
 #include "lib/topo/read/pci_tree.h"
 
@@ -101,14 +100,9 @@ bool is_live(const SourceInput& input) {
 }
 Topology load_live(const SourceInput&) { return topology_of(probe_host()); }
 
-bool is_recorded(const SourceInput& input) {
-  return input.form == SourceForm::kDirectory || looks_like_archive(input.text);
-}
+bool is_recorded(const SourceInput& input) { return input.form == SourceForm::kDirectory; }
 Topology load_recorded(const SourceInput& input) {
-  const auto root = input.form == SourceForm::kDirectory
-                        ? open_recorded_directory(input.name)
-                        : parse_system_archive(input.text, input.name);
-  return topology_of(read_recorded_root(*root, input.name));
+  return topology_of(read_recorded_root(*open_recorded_directory(input.name), input.name));
 }
 
 bool is_hwloc(const SourceInput& input) { return is_xml_of(input, "topology"); }
@@ -127,7 +121,7 @@ constexpr std::array kSources = {
                    load_name},
     TopologySource{"live", "this host: /proc, /sys and NVML", "the name live", is_live, load_live},
     TopologySource{"root", "a host's /proc and /sys, recorded by hwloc-gather-topology",
-                   "a directory or tar with sys in it", is_recorded, load_recorded},
+                   "a directory with sys in it", is_recorded, load_recorded},
     TopologySource{"hwloc-xml", "hwloc's XML (lstopo --of xml), version 1, 2 or 3",
                    "<topology version=\"2.0\">", is_hwloc, load<read_hwloc_xml>},
 };
@@ -146,6 +140,15 @@ bool is_empty(const SourceInput& input) {
   return input.text.find_first_not_of(" \t\r\n") == std::string::npos;
 }
 
+// A tar, or what gzip, bzip2, xz or zstd compressed.
+bool is_packed(const SourceInput& input) {
+  using namespace std::string_view_literals;
+  constexpr std::array kMagics = {"\x1f\x8b"sv, "BZh"sv, "\xfd\x37zXZ\0"sv, "\x28\xb5\x2f\xfd"sv};
+  constexpr size_t kTarMagicAt = 257;
+  return std::ranges::any_of(kMagics, [&](auto magic) { return input.text.starts_with(magic); }) ||
+         (input.text.size() > kTarMagicAt && input.text.substr(kTarMagicAt).starts_with("ustar"));
+}
+
 // Inputs that are commonly mistaken for a topology.
 struct MistakenInput {
   std::string_view what;
@@ -154,6 +157,7 @@ struct MistakenInput {
 };
 constexpr std::array kMistakenInputs = {
     MistakenInput{"it is empty", {}, is_empty},
+    MistakenInput{"it is packed; unpack it, and give the folder or file", {}, is_packed},
     MistakenInput{
         "it is of rocm-smi or amd-smi, which is not read; RCCL writes what is, to the file that "
         "NCCL_TOPO_DUMP_FILE names",

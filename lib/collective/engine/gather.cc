@@ -1,4 +1,4 @@
-#include "lib/collective/gather_texts.h"
+#include "lib/collective/engine/gather.h"
 
 #include <algorithm>
 
@@ -19,21 +19,29 @@ std::vector<size_t> text_offsets(std::span<const int64_t> sizes) {
   return offsets;
 }
 
-std::vector<std::string> gather_texts(Communicator& communicator, std::string_view mine) {
-  const auto rank = size_t(communicator.rank());
-  std::vector<int64_t> sizes(size_t(communicator.world_size()));
-  sizes[rank] = int64_t(mine.size());
-  communicator.all_gather(memory_of(sizes), DType::kI64);
-  sizes[rank] = int64_t(mine.size());  // whatever arrived: this is where `mine` is copied to
+std::vector<std::string> gather_texts(int rank, int world_size, std::string_view mine,
+                                      const RunCall& run) {
+  std::vector<int64_t> sizes = gather_values(rank, world_size, int64_t(mine.size()), run);
+  sizes[size_t(rank)] = int64_t(mine.size());  // whatever arrived: here `mine` is copied to
   const std::vector<size_t> offsets = text_offsets(sizes);
   // A sum with zeros: in an all-gather each text would take as much as the longest.
   std::string all(offsets.back(), '\0');
-  std::ranges::copy(mine, all.begin() + std::ptrdiff_t(offsets[rank]));
-  communicator.all_reduce(memory_of(all), DType::kU8, ReduceOp::kSum);
+  std::ranges::copy(mine, all.begin() + std::ptrdiff_t(offsets[size_t(rank)]));
+  const Memory memory = memory_of(all);
+  run({.collective = Collective::kAllReduce, .dtype = DType::kU8, .count = all.size()}, memory,
+      memory);
   std::vector<std::string> texts;
   for (size_t i = 0; i < sizes.size(); ++i)
     texts.push_back(all.substr(offsets[i], size_t(sizes[i])));
   return texts;
+}
+
+std::vector<int> ranks_of_color(int color, std::span<const SplitWish> wishes) {
+  std::vector<int> ranks;
+  for (size_t rank = 0; rank < wishes.size(); ++rank)
+    if (wishes[rank].color == color) ranks.push_back(int(rank));
+  std::ranges::stable_sort(ranks, {}, [&](int rank) { return wishes[size_t(rank)].key; });
+  return ranks;
 }
 
 }  // namespace gxp

@@ -1,4 +1,4 @@
-#include "lib/tools/colltest/explain/one_port_replay.h"
+#include "lib/collective/tune/one_port_replay.h"
 
 #include <fmt/format.h>
 

@@ -1,0 +1,47 @@
+#include "lib/net/store/facts.h"
+
+#include "tests/catch.h"
+#include "tests/error_of.h"
+
+namespace gxp {
+namespace {
+
+struct Told {
+  std::string text;
+  size_t bytes = 0;
+  double rate = 0;
+  bool paced = true;
+  std::vector<std::string> names;
+  auto fields() { return std::tie(text, bytes, rate, paced, names); }
+  bool operator==(const Told&) const = default;
+};
+
+const Told kTold{std::string(100000, 'x') + '\0' + "end", SIZE_MAX, 0.1, false, {"a", "", "c\n"}};
+
+}  // namespace
+
+TEST_CASE("facts of any length are exchanged whole", "[net]") {
+  const auto to_two_ranks = [](const std::string& text) {
+    return std::vector<std::string>{text, text};
+  };
+  CHECK(exchange_facts(kTold, to_two_ranks) == std::vector<Told>(2, kTold));
+  const std::string reason(1000, 'r');
+  CHECK(exchange_facts(Support{false, reason}, to_two_ranks).at(1).reason == reason);
+}
+
+TEST_CASE("facts with other fields are refused", "[net]") {
+  using Fields = std::vector<std::string>;
+  const auto fields = GENERATE(values<Fields>({{},
+                                               {"a", "1", "0.5", "1"},
+                                               {"a", "1", "0.5", "1", "", ""},
+                                               {"a", "-1", "0.5", "1", ""},
+                                               {"a", "1x", "0.5", "1", ""},
+                                               {"a", "1", "", "1", ""},
+                                               {"a", "1", "0.5", "2", ""},
+                                               {"a", "1", "0.5", "1", "b"}}));
+  const std::string packed = pack_strings(fields);
+  CHECK(error_of([&] { unpack_fact<Told>(packed); }).kind == ErrorKind::kPeer);
+  CHECK(error_of([&] { unpack_fact<Told>(packed + "x"); }).kind == ErrorKind::kPeer);
+}
+
+}  // namespace gxp
