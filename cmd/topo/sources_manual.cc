@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "cmd/manual.h"
+#include "lib/config/print.h"
 #include "lib/tools/topology/model/synthetic.h"
 #include "lib/tools/topology/read/sources.h"
 
