@@ -125,7 +125,6 @@ _gxp() {
         --profile) words="" ;;
         --topology) words="" ;;
         --codec) words="none bf16 f16 int8 int4" ;;
-       ) words="true false" ;;
         --nccl-min-ctas) words="" ;;
         --nccl-max-ctas) words="" ;;
         --streams) words="" ;;
@@ -186,7 +185,6 @@ _gxp() {
         --profile) words="" ;;
         --topology) words="" ;;
         --codec) words="none bf16 f16 int8 int4" ;;
-       ) words="true false" ;;
         --nccl-min-ctas) words="" ;;
         --nccl-max-ctas) words="" ;;
         --streams) words="" ;;
