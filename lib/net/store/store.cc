@@ -127,7 +127,11 @@ Frame Store::ask_to_join(Deadline deadline) {
     abort(rank_, tampered.what());
     fail(tampered.kind(), "join {}: {}", server_name(), tampered.what());
   } catch (const Error& error) {
-    fail(error.kind(), "join {}: {}; has the job ended already?", server_name(), error.what());
+    fail(error.kind(),
+         "join {}: {}, though it has the same job secret; has the job ended already, or does "
+         "someone "
+         "alter the connection?",
+         server_name(), error.what());
   }
 }
 
