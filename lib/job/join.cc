@@ -107,7 +107,10 @@ Profile shared_profile(Store& store, const JobSettings& settings, const Environm
       error.kind() == ErrorKind::kPeer && dynamic_cast<const Tampered*>(&error) == nullptr;
   const bool consequence =
       may_be_consequence && store.wait_verdict(Deadline::after(kCauseComes)).has_value();
-  if (!consequence) store.abort(store.rank(), error.what());
+  if (!consequence && may_be_consequence)
+    store.inquire(store.rank(), error.what());  // it may have waited for a rank that is stopped
+  else if (!consequence)
+    store.abort(store.rank(), error.what());
   const auto verdict = store.wait_verdict(Deadline::after(std::chrono::seconds(1)));
   store.close();
   if (!verdict || verdict->reason == error.what()) throw error;

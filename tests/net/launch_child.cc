@@ -4,6 +4,8 @@
 //   launch_child join PORT RANK WORLD_SIZE SECRET FD   joins a store, writes a byte to FD, and
 //   waits
 #include <sched.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -90,6 +92,27 @@ int flood(const RankIdentity&, const Arguments&) {
   for (;;) std::cout << "line" << std::endl;
 }
 
+// A process that stands for a debugger traces the rank and does not wait for it: the rank's end is then
+// the debugger's to see, not its parent's, until the debugger ends as well.
+int be_traced(const RankIdentity&, const Arguments&) {
+  const pid_t rank = getpid();
+  prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+  int traced[2];
+  if (pipe(traced) != 0) return 70;
+  if (fork() == 0) {
+    close(STDOUT_FILENO);
+    close(STDERR_FILENO);
+    alarm(20);
+    const bool done = ptrace(PTRACE_SEIZE, rank, nullptr, nullptr) == 0;
+    if (write(traced[1], done ? "y" : "n", 1) != 1 || !done) _exit(1);
+    for (;;) pause();
+  }
+  char done = 'n';
+  if (read(traced[0], &done, 1) != 1 || done == 'n') return 0;
+  std::cout << "traced" << std::endl;
+  for (;;) pause();
+}
+
 int stop_itself(const RankIdentity&, const Arguments&) { return std::raise(SIGSTOP); }
 
 // Says on how many CPUs it may run, and the first of them.
@@ -106,10 +129,10 @@ struct Behaviour {
   std::string_view name;
   int (*run)(const RankIdentity&, const Arguments&);
 };
-constexpr Behaviour kBehaviours[] = {{"meet", meet},          {"fail_one", fail_one},
-                                     {"stubborn", stubborn},  {"await_signals", await_signals},
-                                     {"flood", flood},        {"stop_itself", stop_itself},
-                                     {"tell_cpus", tell_cpus}};
+constexpr Behaviour kBehaviours[] = {{"meet", meet},           {"fail_one", fail_one},
+                                     {"stubborn", stubborn},   {"await_signals", await_signals},
+                                     {"flood", flood},         {"stop_itself", stop_itself},
+                                     {"tell_cpus", tell_cpus}, {"be_traced", be_traced}};
 
 int behave(const Arguments& arguments) {
   const RankIdentity identity = identity_from(process_environment());
@@ -126,7 +149,7 @@ int launch_ranks(const Arguments& arguments) {
   options.host_count = std::stoi(arguments.at(3));
   options.terminate_after = std::chrono::milliseconds(std::stoi(arguments.at(4)));
   options.kill_after = 2 * options.terminate_after;
-  options.stopped_after = options.terminate_after;
+  options.stopped_after = options.leave_after = options.terminate_after;
   options.argv = {arguments.at(0)};
   options.argv.insert(options.argv.end(), arguments.begin() + 5, arguments.end());
   Environment environment = process_environment();

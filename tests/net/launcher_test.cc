@@ -207,6 +207,22 @@ TEST_CASE("a stopped rank that is alone on its host does not keep the launcher",
   CHECK(contains(launch.errors, "rank 1 was stopped (SIGSTOP) and not continued within 0.05 s"));
 }
 
+TEST_CASE("a rank that even SIGKILL does not end keeps no launcher", "[net]") {
+  Launch launch({"1", "1", "100", "be_traced"});
+  launch.read_lines(1);
+  if (launch.output.empty()) {
+    CHECK(launch.end() == 0);
+    WARN("skipped: no process may trace another here");
+    return;
+  }
+  launch.signal(SIGTERM);  // ends it, unseen
+  launch.signal(SIGINT);   // SIGKILL
+  REQUIRE(launch.end_unread() == 5);
+  launch.end();
+  CHECK(contains(launch.errors, "rank 0, process "));
+  CHECK(contains(launch.errors, "has not ended 0.1 s after SIGKILL; leaving it"));
+}
+
 TEST_CASE("no rank outlives a launcher that is killed", "[net]") {
   Launch launch({"2", "1", "2000", "await_signals", "15"});
   launch.read_lines(2);

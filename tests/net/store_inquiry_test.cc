@@ -90,6 +90,19 @@ TEST_CASE("without diagnostics, or if they find nothing, the suspicion is the ve
   CHECK(verdict.reason == "rank 1 is late");
 }
 
+TEST_CASE("a silent rank is the verdict where the answers explain nothing", "[net]") {
+  const Job job(3);
+  std::vector<std::unique_ptr<Store>> ranks;
+  for (const int rank : {0, 2}) ranks.push_back(job.join(rank));
+  RankProcess stopped(job, 1);
+  REQUIRE(stopped.joined());
+  stopped.stop();
+  const FailureVerdict verdict = ranks[1]->inquire(2, "late");
+  CHECK(verdict.rank == 1);
+  CHECK(verdict.reason.starts_with("it does not respond, its process may be stopped"));
+  CHECK(verdict.reason.ends_with("rank 2: late"));
+}
+
 TEST_CASE("an unsettled finding is asked again, and stands when time is up", "[net]") {
   const int settled_after = GENERATE(1, 3, 1000);
   const Job job(2);

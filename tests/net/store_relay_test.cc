@@ -87,3 +87,12 @@ TEST_CASE("an altered handshake lets nobody in", "[net]") {
   CAPTURE(caught.message);
   CHECK(caught.says("someone alters the connection"));
 }
+
+TEST_CASE("an altered proof of a rank is told to it as a connection that is altered", "[net]") {
+  const Job job(2);
+  const Relay relay(job.endpoint, meddle_at(Way::kToServer, Handshake::kHelloBytes + 6));
+  const Caught caught = error_of([&] { Store(relay.endpoint(), 1, 2, job.secret, soon()); });
+  CAPTURE(caught.message);
+  CHECK(caught.says("though it has the same job secret"));
+  CHECK(caught.says("does someone alter the connection?"));
+}

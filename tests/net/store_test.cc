@@ -94,6 +94,54 @@ TEST_CASE("a key that nobody sets is named at the deadline", "[net]") {
   CHECK(caught.says(to_string(job.endpoint)));
 }
 
+TEST_CASE("a rank that does not set what it is to set is the culprit", "[net]") {
+  const Job job(2);
+  const auto ranks = job.join_all();
+  const Caught caught = error_of([&] {
+    ranks[1]->from_rank_0(
+        "profile", [] { return std::string(); }, Deadline::after(20ms));
+  });
+  CHECK(caught.says("rank 0"));
+  CHECK(caught.says("get 'profile'"));
+  CHECK(culprit(*ranks[0]) == 0);
+}
+
+TEST_CASE("a rank that sets nothing since it waits for another one is not the culprit", "[net]") {
+  const Job job(3);
+  const auto ranks = job.join_all();
+  auto waiting = std::async(std::launch::async, [&] {
+    return error_of([&] { ranks[1]->get("probe", Deadline::after(20ms), 0); });
+  });
+  CHECK_FALSE(ranks[0]->wait_verdict(Deadline::after(300ms)));  // it is late as well
+  ranks[0]->abort(2, "it has not sent its part");
+  CHECK(waiting.get().says("rank 2: it has not sent its part"));
+}
+
+TEST_CASE("a rank 0 that stands still while ranks meet is named as the silent store", "[net]") {
+  const bool gathers = GENERATE(false, true);
+  CAPTURE(gathers);
+  const Fd listener = listen_tcp({"127.0.0.1", 0});
+  const Secret secret = Secret::generate();
+  auto store = std::async(std::launch::async, [&] {
+    return std::make_unique<Store>(local_endpoint(listener.get()), 1, 2, secret, soon());
+  });
+  const Fd server = accept_connection(listener);
+  welcome_client(server.get(), secret);
+  const auto rank = store.get();
+  const Deadline patience = Deadline::after(20ms);
+  const Caught caught = error_of([&] {
+    if (gathers)
+      rank->gather("configuration digest", "", patience);
+    else
+      rank->from_rank_0(
+          "profile", [] { return std::string(); }, patience);
+  });
+  CAPTURE(caught.message);
+  CHECK(caught.kind == ErrorKind::kPeer);
+  CHECK(caught.says("rank 0: its rendezvous store at "));
+  CHECK(caught.says("is its process stopped"));
+}
+
 TEST_CASE("a rank with another secret, world size or a rank in use is refused", "[net]") {
   const Job job(2);
   const auto first = job.join(0);

@@ -122,7 +122,12 @@ std::optional<int> ChildProcess::reap() {
 void ChildProcess::signal(int number) {
   if (!running()) return;
   sigaddset(&sent_, number);
+  if (number == SIGKILL && !killed_at_) killed_at_ = running_time();
   ::kill(pid_, number);
+}
+
+bool ChildProcess::withstands_kill(std::chrono::nanoseconds time) const {
+  return running() && killed_at_ && running_time() - *killed_at_ >= time;
 }
 
 }  // namespace gxp

@@ -53,6 +53,12 @@ class ChildProcess {
   [[nodiscard]] const std::optional<Stop>& stopped() const { return stopped_; }
   // Sends a signal, if it still runs.
   void signal(int number);
+  // Whether it has not ended within `time` after SIGKILL: a cgroup's freezer, a debugger or a call into
+  // the kernel may hold it.
+  [[nodiscard]] bool withstands_kill(std::chrono::nanoseconds time) const;
+  // Gives it up: it does not count as running any more, and ends when it can.
+  void leave() { pid_ = -1; }
+  [[nodiscard]] pid_t pid() const { return pid_; }
   // Whether `number` is a signal that signal() has sent.
   [[nodiscard]] bool was_sent(int number) const { return sigismember(&sent_, number) == 1; }
 
@@ -64,6 +70,7 @@ class ChildProcess {
   pid_t pid_ = -1;
   sigset_t sent_{};
   std::optional<Stop> stopped_;
+  std::optional<std::chrono::nanoseconds> killed_at_;  // by running_time()
 };
 
 }  // namespace gxp

@@ -161,6 +161,7 @@ class RankLauncher {
     }
     escalate();
     end_stopped();
+    leave_unkillable();
   }
 
   // Waits for one of `entries`, a signal or a reader of our output, and serves the last two.
@@ -179,11 +180,12 @@ class RankLauncher {
   }
 
   // After a failure the steps of escalate() are due at their times, to a tenth of a second; so is
-  // the end of stopped ranks.
+  // the end of stopped and of killed ranks.
   int timeout_ms() const {
-    const bool any_stopped =
-        std::any_of(ranks_.begin(), ranks_.end(), [](const auto& r) { return r.stopped(); });
-    return outcome_.failed_at() || any_stopped ? 100 : -1;
+    const bool any_due = std::any_of(ranks_.begin(), ranks_.end(), [](const auto& rank) {
+      return rank.stopped() || rank.was_sent(SIGKILL);
+    });
+    return outcome_.failed_at() || any_due ? 100 : -1;
   }
 
   // Until our readers have taken all output. With all ranks gone, one more signal is enough.
@@ -299,6 +301,22 @@ class RankLauncher {
                       rank.rank(), signal_name(rank.stopped()->signal),
                       std::chrono::duration<double>(options_.stopped_after).count()));
       rank.signal(SIGKILL);
+    }
+  }
+
+  void leave_unkillable() {
+    for (ChildProcess& rank : ranks_) {
+      if (!rank.withstands_kill(options_.leave_after)) continue;
+      finish_output(rank);
+      log(LogLevel::kError,
+          fmt::format(
+              "rank {}, process {}, has not ended {:g} s after SIGKILL; leaving it. Is it "
+              "frozen by a cgroup, or held by a disk, a file server, a driver or a debugger?",
+              rank.rank(), rank.pid(),
+              std::chrono::duration<double>(options_.leave_after).count()));
+      err_.flush();  // after a second signal there is no other
+      rank.leave();
+      outcome_.add(rank, SIGKILL);  // a wait status: ended by that signal
     }
   }
 

@@ -18,7 +18,8 @@
 //   Failure   when a rank fails, the others normally learn it from the store and end. Those that
 //             have not after `terminate_after` get SIGTERM, after `kill_after` SIGKILL. On several
 //             hosts, nobody here would fail if all ranks here were stopped (SIGSTOP): they get
-//             SIGKILL after `stopped_after`, when those of other hosts have given them up.
+//             SIGKILL after `stopped_after`, when those of other hosts have given them up. A rank that
+//             has not ended `leave_after` after SIGKILL (a frozen cgroup, a disk that hangs) is left.
 //   Signals   the first SIGINT or SIGTERM, the first SIGUSR1 and, unless it is ignored, the first
 //             SIGHUP go to all ranks (to finish the step and save); a second SIGINT or SIGTERM
 //             kills them, and output that the reader has not taken is dropped. Ranks are in process
@@ -50,6 +51,7 @@ struct LaunchOptions {
   std::chrono::milliseconds terminate_after{2000};
   std::chrono::milliseconds kill_after{4000};
   std::chrono::milliseconds stopped_after{120000};
+  std::chrono::milliseconds leave_after{30000};  // a driver may take long to free a GPU's memory
 };
 
 // Runs the ranks until all have ended. Returns 0 if all did well (4 if stdout has not taken the

@@ -14,7 +14,7 @@ namespace gxp {
 namespace {
 
 constexpr std::string_view kMagic = "gxp-auth";
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 constexpr size_t kVersionAt = 8;
 constexpr size_t kRankAt = 12;
 constexpr size_t kCiphersAt = 16;

@@ -10,7 +10,7 @@
 //   set       client  key    value
 //   get       client  key                      the answer's
 //   gather    client  name   this rank's       the answer's
-//   missing   client  name                     the answer's
+//   missing   client  name or key              the answer's
 //   answer    server         the result        of the client
 //   abort     client         reason                            culprit
 //   verdict   server         reason                            culprit

@@ -282,4 +282,15 @@ void detect_silence(int socket, Deadline::Duration limit) {
   (void)setsockopt(socket, IPPROTO_TCP, kTcpRtoMaxMs, &longest_pause_ms, sizeof longest_pause_ms);
 }
 
+std::string question_about(int socket) {
+  constexpr unsigned kLost = 3;  // a packet sent again, or probes, that nothing answers
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
+      unsigned{info.tcpi_retransmits} + info.tcpi_probes < kLost)
+    return "";
+  return fmt::format("; is its host up, and do packets of {} B (the MTU) reach it?",
+                     info.tcpi_pmtu);
+}
+
 }  // namespace gxp

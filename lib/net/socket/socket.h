@@ -83,4 +83,8 @@ inline constexpr std::chrono::seconds kUsualSilence{60};
 // ends a connection whose receiver is stopped and takes nothing.
 void detect_silence(int socket, Deadline::Duration limit = kUsualSilence);
 
+// What to look at where packets are not answered, though the connection was made: "; is its host up, and
+// do packets of 9000 B (the MTU) reach it?"; "" if they are.
+std::string question_about(int socket);
+
 }  // namespace gxp

@@ -23,9 +23,11 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kVerdictPatience = 2s;      // for the cause to arrive after its consequence
-constexpr auto kAnswerPatience = 500ms;    // of the server, which waits for nobody
+constexpr auto kAnswerPatience = 1500ms;   // of the server, which waits for nobody, on a busy host
 constexpr auto kInquiryPatience = 1500ms;  // three times what the server takes at most
-constexpr std::string_view kSilentStore = "is its process stopped, or has it left the job?";
+constexpr std::string_view kSilentStore =
+    "is its process stopped, has it left the job, or are packets lost, as those above the MTU of a "
+    "link may be?";
 constexpr size_t kReadBytes = size_t{64} << 10;
 // A gather's answer holds every rank's value, and the server has proved who it is.
 constexpr size_t kMaxAnswerBytes = std::numeric_limits<uint32_t>::max();
@@ -125,7 +127,11 @@ Frame Store::ask_to_join(Deadline deadline) {
     abort(rank_, tampered.what());
     fail(tampered.kind(), "join {}: {}", server_name(), tampered.what());
   } catch (const Error& error) {
-    fail(error.kind(), "join {}: {}; has the job ended already?", server_name(), error.what());
+    fail(error.kind(),
+         "join {}: {}, though it has the same job secret; has the job ended already, or does "
+         "someone "
+         "alter the connection?",
+         server_name(), error.what());
   }
 }
 
@@ -148,18 +154,24 @@ void Store::set(std::string_view key, std::string_view value) {
        Deadline::after(30s));
 }
 
-std::string Store::get(std::string_view key, Deadline deadline) {
+std::string Store::get(std::string_view key, Deadline deadline, int setter) {
   check_size("get", key, "");
   const std::string act = fmt::format("get '{}'", key);
   check_alive(act);
   auto value = request({FrameType::kGet, prefix_ + std::string(key), "", 0, 0}, deadline);
-  if (!value) fail_late(act, "it was not set", deadline);
-  return *value;
+  if (value) return *value;
+  ask_missing(act, key);
+  if (setter < 0) fail_late(act, "it was not set", deadline);
+  // The setter may wait for another rank itself, and is late as well: it tells which.
+  if (wait_verdict(Deadline::after(kVerdictPatience))) check_alive(act);
+  abort(setter, fmt::format("it did not set '{}' at {} within {:g} s", key, to_string(server_),
+                            deadline.seconds()));
+  fail_late(act, fmt::format("rank {} did not set it", setter), deadline);
 }
 
 std::string Store::from_rank_0(std::string_view key, const std::function<std::string()>& make,
                                Deadline deadline) {
-  if (rank_ != 0) return get(key, deadline);
+  if (rank_ != 0) return get(key, deadline, 0);
   std::string text = make();
   set(key, text);
   return text;
@@ -173,26 +185,36 @@ std::vector<std::string> Store::gather(std::string_view name, std::string_view v
   const auto all = request(
       {FrameType::kGather, prefix_ + std::string(name), std::string(value), 0, 0}, deadline);
   if (all) return unpack_strings(*all);
-  check_alive(act);
-  const auto names = request({FrameType::kMissing, prefix_ + std::string(name), "", 0, 0},
-                             Deadline::after(kAnswerPatience));
-  check_alive(act);
-  if (!names)
-    fail(ErrorKind::kPeer, "rank 0: its rendezvous store at {} does not answer ({}); {}",
-         to_string(server_), act, kSilentStore);
-  std::vector<int> missing;
-  std::istringstream numbers(*names);
-  for (int rank = 0; numbers >> rank;) missing.push_back(rank);
+  const auto [missing, question] = ask_missing(act, name);
   const std::string what =
       missing.empty() ? "not all ranks came"
                       : fmt::format("{} of {} did not come", to_text(missing), world_size_);
   if (!missing.empty()) {
     const std::vector<int> others(missing.begin() + 1, missing.end());
-    abort(missing[0], fmt::format("it {}did not come to {} within {:g} s ({})",
+    abort(missing[0], fmt::format("it {}did not come to {} within {:g} s ({}){}",
                                   others.empty() ? "" : "and " + to_text(others) + " ",
-                                  to_string(server_), deadline.seconds(), act));
+                                  to_string(server_), deadline.seconds(), act, question));
   }
   fail_late(act, what, deadline);
+}
+
+FailureVerdict Store::silent_server() const {
+  return {0, fmt::format("its rendezvous store at {} does not answer; {}{}", to_string(server_),
+                         kSilentStore, question_about(socket_.get()))};
+}
+
+// To be called after waiting in vain for what others were to give as `key`.
+Store::Missing Store::ask_missing(std::string_view act, std::string_view key) {
+  check_alive(act);
+  const auto answer = request({FrameType::kMissing, prefix_ + std::string(key), "", 0, 0},
+                              Deadline::after(kAnswerPatience));
+  if (!answer) end(silent_server());
+  check_alive(act);
+  Missing missing;
+  std::istringstream numbers(*answer);
+  for (int rank = 0; numbers >> rank;) missing.ranks.push_back(rank);
+  missing.question = answer->substr(std::min(answer->find(';'), answer->size()));
+  return missing;
 }
 
 void Store::abort(int culprit, std::string_view reason) noexcept {
@@ -213,8 +235,7 @@ FailureVerdict Store::inquire(int suspect, std::string_view reason) {
     // The watcher finds the reason.
   }
   if (const auto verdict = wait_verdict(Deadline::after(kInquiryPatience))) return *verdict;
-  const FailureVerdict silent{0, fmt::format("its rendezvous store at {} does not answer; {}",
-                                             to_string(server_), kSilentStore)};
+  const FailureVerdict silent = silent_server();
   end(silent);
   return verdict().value_or(silent);
 }

@@ -51,8 +51,9 @@ class Store {
   void begin_keys_with(std::string prefix) { prefix_ = std::move(prefix); }
   // Overwrites. Does not wait for the server.
   void set(std::string_view key, std::string_view value);
-  // Waits until some rank has set `key`.
-  std::string get(std::string_view key, Deadline deadline);
+  // Waits until some rank has set `key`. `setter`: the rank that is to do so, which becomes the
+  // culprit at the deadline; -1: any.
+  std::string get(std::string_view key, Deadline deadline, int setter = -1);
   // What `make` returns on rank 0, which alone calls it, on all ranks.
   std::string from_rank_0(std::string_view key, const std::function<std::string()>& make,
                           Deadline deadline);
@@ -103,6 +104,12 @@ class Store {
   void end(std::optional<FailureVerdict> verdict);
   void send(const Frame& frame, Deadline deadline);
   std::optional<std::string> request(Frame frame, Deadline deadline);
+  struct Missing {
+    std::vector<int> ranks;  // that a gather waits for
+    std::string question;    // question_about() the first of them, by rank 0
+  };
+  [[nodiscard]] FailureVerdict silent_server() const;
+  Missing ask_missing(std::string_view act, std::string_view key);
   [[noreturn]] void fail_late(std::string_view act, const std::string& what, Deadline deadline);
   void check_alive(std::string_view act);
   void stop() noexcept;

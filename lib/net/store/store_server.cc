@@ -167,8 +167,10 @@ class StoreServer::Loop {
       case FrameType::kGather:
         return table_.gather(client.rank(), frame.request, frame.key, frame.value);
       case FrameType::kMissing: {
-        const std::string missing = fmt::format("{}", fmt::join(table_.missing(frame.key), " "));
-        return client.send({FrameType::kAnswer, "", missing, frame.request, 0});
+        const std::vector<int> missing = table_.missing(frame.key);
+        const std::string text =
+            fmt::format("{}{}", fmt::join(missing, " "), missing.empty() ? "" : doubt(missing[0]));
+        return client.send({FrameType::kAnswer, "", text, frame.request, 0});
       }
       case FrameType::kAbort:
         cause_.report(client.rank(), frame.rank, frame.value);
@@ -183,6 +185,11 @@ class StoreServer::Loop {
       default:
         fail(ErrorKind::kPeer, "serve rank {}: it sent what only a server may", client.rank());
     }
+  }
+
+  std::string doubt(int rank) {
+    const auto member = members_.find(rank);
+    return member == members_.end() ? "" : question_about(member->second->fd());
   }
 
   void depart(StoreConnection& client) {
@@ -249,7 +256,15 @@ class StoreServer::Loop {
     const std::lock_guard lock(diagnostics_mutex_);
     std::optional<Finding> finding;
     if (diagnostics_.diagnose) finding = diagnostics_.diagnose(answers, inquiry_->asked_by());
-    return finding.value_or(Finding{inquiry_->suspicion()});
+    if (finding) return *finding;
+    // While ranks meet, none is in an operation that tells for whom it waits.
+    for (const auto& [rank, _] : members_) {
+      if (answers[size_t(rank)].kind != RankAnswer::Kind::kSilent) continue;
+      return {{rank, fmt::format("it does not respond, its process may be stopped, or its host out "
+                                 "of reach; rank {}: {}",
+                                 inquiry_->asked_by(), inquiry_->suspicion().reason)}};
+    }
+    return {inquiry_->suspicion()};
   }
 
   // To be called after new evidence.

@@ -17,7 +17,8 @@
 // store's own thread, whatever its other threads do; one that has not within 500 ms counts as
 // silent. DiagnosisHooks make a verdict of the answers; while their finding is not settled the
 // ranks are asked again every 50 ms within that time. Without diagnostics, or if they find nothing,
-// the asking rank's suspicion is the verdict. Better evidence, as above, ends an inquiry.
+// the first silent rank is the verdict, or else the asking rank's suspicion. Better evidence, as
+// above, ends an inquiry.
 #pragma once
 
 #include <memory>

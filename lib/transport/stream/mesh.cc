@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <list>
@@ -21,6 +22,9 @@ namespace gxp {
 namespace {
 
 constexpr std::chrono::seconds kHandshakeTime{5};
+// What a server sends once it has verified the client's proof. Without it, a client whose proof was
+// altered on the way would take itself for let in, and the end of the connection for a peer's.
+constexpr std::array<uint8_t, 1> kLetIn{'y'};
 constexpr std::chrono::milliseconds kVerdictLook{100};  // between two looks for a verdict
 constexpr std::chrono::seconds kPatience{1};            // the same, while a peer does not accept
 
@@ -37,8 +41,12 @@ class Arrival {
   [[nodiscard]] bool late() const { return deadline_.expired(); }
   [[nodiscard]] bool silent() const { return hello_read_ == 0; }
   [[nodiscard]] Deadline::Clock::time_point since() const { return since_; }
-  // After advance() has returned a rank.
-  [[nodiscard]] MeshConnection take() { return {std::move(socket_), handshake_.keys()}; }
+  // Lets the peer in, after advance() has returned a rank.
+  [[nodiscard]] MeshConnection take() {
+    SealKeys keys = handshake_.keys();
+    send(kLetIn);
+    return {std::move(socket_), std::move(keys)};
+  }
 
   // Reads what is there. Returns the peer's rank once it has proved it, -1 before; throws kPeer.
   int advance() {
@@ -59,7 +67,7 @@ class Arrival {
     fail(ErrorKind::kPeer, "authenticate {}: it closed the connection",
          peer_address(socket_.get()));
   }
-  // A new socket has room for the handshake's 116 bytes; if not, the deadline ends it.
+  // A new socket has room for the handshake's 117 bytes; if not, the deadline ends it.
   void send(std::span<const uint8_t> bytes) {
     (void)::send(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   }
@@ -91,6 +99,7 @@ class Mesh {
  private:
   void connect_to(int peer, const std::string& address);
   void await(int socket, const std::string& who);
+  void await_admission(int socket, const std::string& who);
   Fd reach(const std::string& who, const std::string& address);
   void check_verdict();
   void accept_some();
@@ -122,13 +131,16 @@ std::vector<int> Mesh::missing() const {
 
 void Mesh::connect_to(int peer, const std::string& address) {
   const std::string who = fmt::format("rank {}", peer);
-  auto [socket, proved] = connect_and_authenticate(
-      [&] { return reach(who, address); },
-      [&](int connected) {
-        return authenticate_client(connected, *context_.secret, parts_.name, context_.rank,
-                                   context_.deadline, [&](int waiting) { await(waiting, who); });
-      },
-      context_.deadline);
+  auto [socket, proved] =
+      connect_and_authenticate([&] { return reach(who, address); },
+                               [&](int connected) {
+                                 Authenticated answer = authenticate_client(
+                                     connected, *context_.secret, parts_.name, context_.rank,
+                                     context_.deadline, [&](int waiting) { await(waiting, who); });
+                                 await_admission(connected, who);
+                                 return answer;
+                               },
+                               context_.deadline);
   if (proved.rank != peer) {
     fail(ErrorKind::kPeer, "connect to rank {} at {}: rank {} answers", peer, address, proved.rank);
   }
@@ -147,6 +159,22 @@ void Mesh::await(int socket, const std::string& who) {
       fail(ErrorKind::kPeer, "connect to {} by {}: it did not answer within {:g} s; is it stopped?",
            who, parts_.name, context_.deadline.seconds());
   }
+}
+
+void Mesh::await_admission(int socket, const std::string& who) {
+  await(socket, who);
+  std::array<uint8_t, 1> answer{};
+  try {
+    read_exact(socket, std::as_writable_bytes(std::span(answer)), who, context_.deadline);
+  } catch (const Dropped&) {
+    // No answer.
+  }
+  if (answer != kLetIn)
+    throw Dropped(
+        ErrorKind::kPeer,
+        fmt::format("connect to {} by {}: it did not take this rank's proof of the job "
+                    "secret, though its own was right; does someone alter the connection?",
+                    who, parts_.name));
 }
 
 // The peer may have died since it told its address; then nobody but the store knows.

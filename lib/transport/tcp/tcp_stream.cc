@@ -14,17 +14,6 @@
 
 namespace gxp {
 
-std::string question_about(int socket) {
-  constexpr unsigned kLost = 3;  // a packet sent again, or probes, that nothing answers
-  tcp_info info{};
-  socklen_t size = sizeof info;
-  if (getsockopt(socket, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
-      unsigned{info.tcpi_retransmits} + info.tcpi_probes < kLost)
-    return "";
-  return fmt::format("; is its host up, and do packets of {} B (the MTU) reach it?",
-                     info.tcpi_pmtu);
-}
-
 TcpStream::TcpStream(std::vector<Fd> sockets, size_t stripe_bytes, TcpCommon& common)
     : stripe_bytes_(stripe_bytes), common_(common) {
   for (Fd& socket : sockets) connections_.push_back({std::move(socket)});

@@ -97,10 +97,6 @@ struct TcpSilence {
   unsigned ms_since_acknowledged = 0;  // the peer's last acknowledgement
 };
 
-// What to look at where packets are not answered, though the connection was made: "; is its host up, and
-// do packets of 9000 B (the MTU) reach it?"; "" if they are.
-std::string question_about(int socket);
-
 // Whether the other host seems to be gone. A rank that computes and reads nothing, even one that is
 // stopped, answers: its kernel does.
 constexpr bool is_silent(const TcpSilence& silence) {

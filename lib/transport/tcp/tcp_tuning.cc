@@ -280,9 +280,10 @@ void log_best(bool on_one_host, const Result& best) {
 }
 
 // Whether the probe may go on, as the deciding end says to all ranks.
-bool has_time(const TransportContext& context, const std::string& key, const Probe& probe) {
+bool has_time(const TransportContext& context, const std::string& key, int low,
+              const Probe& probe) {
   if (probe.decides) context.store->set(key, probe.late() == std::byte{0} ? "yes" : "no");
-  return context.store->get(key, context.deadline) == "yes";
+  return context.store->get(key, context.deadline, low) == "yes";
 }
 
 TcpTuning tune(const TransportContext& context, const JoinedPairs& joins, bool on_one_host,
@@ -299,7 +300,7 @@ TcpTuning tune(const TransportContext& context, const JoinedPairs& joins, bool o
     const double seconds = first_exchange(bundles.begin()->second);
     if (decides) context.store->set(key + " first", fmt::format("{}", seconds));
   }
-  const double seconds = std::stod(context.store->get(key + " first", context.deadline));
+  const double seconds = std::stod(context.store->get(key + " first", context.deadline, pair->low));
   if (seconds > kSlowSeconds) {
     if (context.rank == 0) log_slow_link(on_one_host, seconds, tried[0]);
     return tried[0];
@@ -308,7 +309,8 @@ TcpTuning tune(const TransportContext& context, const JoinedPairs& joins, bool o
   std::vector<TcpTuning> reached;
   for (const TcpTuning& candidate : tried) {
     const bool is_new = !known.contains(ConnectionKind(candidate));
-    if (is_new && !has_time(context, fmt::format("{} {}", key, reached.size()), probe)) break;
+    if (is_new && !has_time(context, fmt::format("{} {}", key, reached.size()), pair->low, probe))
+      break;
     connect_bundles(context, *pair, {candidate}, connect, known, bundles);
     reached.push_back(candidate);
   }
@@ -316,7 +318,7 @@ TcpTuning tune(const TransportContext& context, const JoinedPairs& joins, bool o
     const Result found = try_out(bundles, reached, probe);
     if (decides) context.store->set(key, pack_fact(found));
   }
-  const auto result = unpack_fact<Result>(context.store->get(key, context.deadline));
+  const auto result = unpack_fact<Result>(context.store->get(key, context.deadline, pair->low));
   if (context.rank == 0) log_best(on_one_host, result);
   return result.tuning;
 }
