@@ -114,7 +114,7 @@ TEST_CASE("packets that are lost for their size are told by both hosts, by name"
       "nft add chain bridge m f '{ type filter hook forward priority 0; }';"
       "nft add rule bridge m f meta length gt 600 drop;"
       "\"$HOSTS\" on all sh -c 'exec \"$GXP\" allreduce-test -b 64 -e 64 -n 2"
-      " --nnodes 2 --node-rank $HOST_INDEX --master host0:29500 --join-timeout 6'";
+      " --nnodes 2 --node-rank $HOST_INDEX --master host0:29500 --join-timeout 4'";
   Surroundings surroundings = kOddSecret;
   surroundings.environment["GXP"] = GXP_BINARY;
   const Outcome outcome =
