@@ -13,6 +13,16 @@
 namespace gxp {
 namespace {
 
+// Not a list in braces: GCC 12 destroys elements of one that are not there yet, where memory runs out
+// while they are made.
+template <class... Values>
+std::vector<Cell> make_row(Values&&... values) {
+  std::vector<Cell> row;
+  row.reserve(sizeof...(values));
+  (row.emplace_back(std::forward<Values>(values)), ...);
+  return row;
+}
+
 std::vector<int64_t> to_cell(const std::vector<uint64_t>& shape) {
   return {shape.begin(), shape.end()};
 }
@@ -37,15 +47,12 @@ std::string optimizer_state_of(const NamedTensors& tensors) {
 std::vector<Cell> to_row(const TensorComparison& comparison) {
   const TensorInfo& a = comparison.a;
   const TensorInfo& b = comparison.b;
-  std::vector<Cell> row = {a.name,
-                           std::string(to_string(a.role)),
-                           std::string(to_string(comparison.likeness)),
-                           to_cell(a.shape),
-                           a.shape == b.shape ? Cell() : to_cell(b.shape),
-                           std::string(to_string(a.dtype)),
-                           a.dtype == b.dtype ? Cell() : std::string(to_string(b.dtype)),
-                           int64_t(comparison.differing),
-                           comparison.first ? place_of(*comparison.first, a.shape) : Cell()};
+  std::vector<Cell> row = make_row(
+      a.name, std::string(to_string(a.role)), std::string(to_string(comparison.likeness)),
+      to_cell(a.shape), a.shape == b.shape ? Cell() : to_cell(b.shape),
+      std::string(to_string(a.dtype)),
+      a.dtype == b.dtype ? Cell() : std::string(to_string(b.dtype)), int64_t(comparison.differing),
+      comparison.first ? place_of(*comparison.first, a.shape) : Cell());
   std::vector<Cell> numbers(5);
   if (const auto& distance = comparison.distance; distance && comparison.first)
     numbers = {distance->first_a, distance->first_b, distance->max_absolute,
@@ -76,8 +83,9 @@ void add_inspection(const NamedTensors& tensors, bool hash, Report& report) {
   uint64_t bytes = 0, parameters = 0;
   for (const NamedTensor& tensor : tensors.tensors) {
     const TensorInfo& info = tensor.info;
-    std::vector<Cell> row = {info.name, std::string(to_string(info.role)), to_cell(info.shape),
-                             std::string(to_string(info.dtype)), int64_t(info.bytes())};
+    std::vector<Cell> row =
+        make_row(info.name, std::string(to_string(info.role)), to_cell(info.shape),
+                 std::string(to_string(info.dtype)), int64_t(info.bytes()));
     if (hash) row.emplace_back(sha256_hex(tensor));
     table.add_row(std::move(row));
     bytes += info.bytes();

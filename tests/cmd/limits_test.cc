@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/catch.h"
+#include "tests/cmd/golden_run.h"
 #include "tests/cmd/run_gxp.h"
 
 namespace gxp {
@@ -56,6 +57,18 @@ TEST_CASE("too few processes are told as a limit, and as no bug", "[cmd]") {
     CHECK(outcome.code == 4);
     CHECK(contains(outcome.err, "for this user (ulimit -u)"));
   }
+}
+
+TEST_CASE("a read of data that hangs keeps no run that is done from ending, with exit 4",
+          "[cmd][.long]") {
+  const GoldenRun run;
+  const Surroundings preloaded{.environment = {{"LD_PRELOAD", GXP_HANGING_READS}}, .file_bytes = 0};
+  const Outcome outcome =
+      run.run({"--set", "train.steps=1", "--set", "train.grad_accum=1"}, preloaded);
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 4);
+  CHECK(contains(outcome.err, "leave a read of data that does not end"));
+  CHECK(run.metrics().size() == 1);
 }
 #endif
 
