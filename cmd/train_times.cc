@@ -25,11 +25,12 @@ std::optional<Prediction> predict(const TimeOptions& options, const RunConfig& r
   const Gpu* gpu =
       is_named ? &find_gpu(options.predicted_on) : find_gpu_of_device(device.description());
   const RunPlan plan = plan_run(run, world_size);
-  const Support known = can_predict(plan);
-  if (gpu != nullptr && known) return Prediction{gpu->name, time_by_class(plan, *gpu)};
-  log_info("no prediction: {}", known ? "the GPU's rates are not known; name a similar one with "
-                                        "--predicted-on"
-                                      : known.reason);
+  const Support known =
+      gpu == nullptr
+          ? Support{false, "the GPU's rates are not known; name a similar one with --predicted-on"}
+          : can_predict(plan, *gpu);
+  if (known) return Prediction{gpu->name, time_by_class(plan, *gpu)};
+  log_info("no prediction: {}", known.reason);
   return {};
 }
 
@@ -141,8 +142,8 @@ void add_time_options(CLI::App& app, TimeOptions& options) {
 
 void check_times(const TimeOptions& options, const RunConfig& run, int world_size) {
   if (options.predicted_on.empty()) return;
-  find_row(gpus(), options.predicted_on, "--predicted-on");
-  check_predictable(plan_run(run, world_size));
+  const Gpu& gpu = find_row(gpus(), options.predicted_on, "--predicted-on");
+  check_predictable(plan_run(run, world_size), gpu);
 }
 
 void print_times(const ClassMeasurement& measured, const TimeOptions& options, const RunConfig& run,

@@ -77,6 +77,7 @@ void AttentionOps::attention_forward(Tensor out, Tensor lse, ConstTensor qkv, in
   const Tensors tensors = {space_, qkv.dtype};
   attend(AttentionForward{shape, qkv.dtype, tensors.rows_of<const void>(qkv, shape),
                           tensors.outs_of(out, shape), tensors.sums_of(lse, shape)});
+  raise_largest(out);
 }
 
 void AttentionOps::grouped_attention_forward(Tensor out, Tensor lse,
@@ -85,6 +86,7 @@ void AttentionOps::grouped_attention_forward(Tensor out, Tensor lse,
   const Tensors tensors = {space_, in.queries.dtype};
   attend(AttentionForward{shape, tensors.dtype, tensors.rows_of<const void>(in, shape),
                           tensors.outs_of(out, shape), tensors.sums_of(lse, shape)});
+  raise_largest(out);
 }
 
 void AttentionOps::attention_backward(Tensor dqkv, Tensor scratch, ConstTensor dout,
@@ -96,6 +98,7 @@ void AttentionOps::attention_backward(Tensor dqkv, Tensor scratch, ConstTensor d
                            tensors.outs_of(out, shape), tensors.sums_of(lse, shape),
                            tensors.outs_of(dout, shape), tensors.rows_of<void>(dqkv, shape),
                            tensors.sums_of(scratch, shape)});
+  raise_largest(dqkv);
 }
 
 void AttentionOps::grouped_attention_backward(const GroupedHeads<Tensor>& gradients, Tensor scratch,
@@ -107,6 +110,8 @@ void AttentionOps::grouped_attention_backward(const GroupedHeads<Tensor>& gradie
                            tensors.outs_of(out, shape), tensors.sums_of(lse, shape),
                            tensors.outs_of(dout, shape), tensors.rows_of<void>(gradients, shape),
                            tensors.sums_of(scratch, shape)});
+  for (const Tensor& each : {gradients.queries, gradients.keys, gradients.values})
+    raise_largest(each);
 }
 
 }  // namespace gxp

@@ -23,6 +23,8 @@ class AttentionOps : public virtual Ops {
  protected:
   virtual void attend(const AttentionForward& args) = 0;
   virtual void attend(const AttentionBackward& args) = 0;
+  // Of a tensor that was written: its `largest`, if there is one. By default nothing.
+  virtual void raise_largest(const Tensor& /*written*/) {}
 
  private:
   MemorySpace space_;

@@ -13,6 +13,12 @@
 //   Order      sums have a fixed order for given shapes and thread count, on a GPU for given shapes
 //              and its number of multiprocessors: same input, same bits, on GPUs of one model.
 //   Aliasing   no output overlaps an input unless the operation says so.
+//   Largest    a bf16 tensor may have a place for its largest |x| (Tensor::largest), one f32 that the
+//              caller has cleared. An operation raises it to the largest |x| that it writes to `out`
+//              of a norm's forward pass, convert() or attention, gradients of attention,
+//              StreamOutputs::rounded, x of rotate(), or what an activation function writes; a
+//              product in 8 bits takes it from there instead of reading the operand for it. For a
+//              backend that multiplies codes; others leave the places alone.
 //   Gradients  of parameters are ADDED to their tensor (they accumulate over micro-batches and
 //              uses); gradients of activations are stored. A parameter gradient of a norm or an
 //              embedding may be left out: an empty tensor (memory.data == nullptr).
@@ -119,11 +125,13 @@ enum class LinearPart { kInput, kActivation, kParameters };
 // The backward pass of a linear layer, out(N, M) = in(N, K) weight(K, M) [+ bias], whose input may
 // be a GELU's output.
 struct LinearBackward {
-  Tensor dx;            // (N, K), stored: the gradient of the input, or of the GELU's argument
+  Tensor dx;            // (N, K), stored: the gradient of the input, or of the GELU's argument,
+                        // whose `largest` is raised then
   Tensor dweight = {};  // (K, M) and (M), stored, or added if `accumulate`; each may be empty
   Tensor dbias = {};    // from dout before any rounding
   ConstTensor dout;
-  Tensor in;  // if `of_gelu` the GELU's argument, which becomes its value unless that is given:
+  Tensor in;  // if `of_gelu` the GELU's argument, which becomes its value unless that is given;
+              // `largest` is the value's
   ConstTensor weight;
   bool of_gelu = false;
   Tensor activated = {};  // the value that linear_gelu made, read only; may be left out (empty)

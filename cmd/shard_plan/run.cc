@@ -56,7 +56,8 @@ PlannedStep plan_step(const ShardPlanOptions& options, const RunConfig& config,
   PlannedStep step;
   step.rank = options.rank;
   step.plan = plan_run(settings_on(config, options.ranks), network.world_size);
-  if (!options.gpu_of_classes.empty()) check_predictable(step.plan);
+  if (!options.gpu_of_classes.empty())
+    check_predictable(step.plan, find_row(gpus(), options.gpu_of_classes, "--time-by-class"));
   step.traffic = traffic_of(step.plan.step.program, network);
   step.memory = memory_of_run(step.plan, network, step.rank, terms_of_device(config, step.plan));
   step.time = time_step(step.plan, step.traffic, machine.compute, machine.cores,

@@ -1,6 +1,7 @@
 // Sums over the rows of a matrix, in two stages: of blocks of rows, then of the blocks.
 #include "kernels/cuda/cuda_parts.h"
 #include "kernels/cuda/for_each.cuh"
+#include "kernels/cuda/largest.cuh"
 #include "kernels/cuda/typed.cuh"
 #include "lib/device/cuda_check.h"
 
@@ -21,6 +22,7 @@ struct Columns {
   const T* x;
   bool adds;                   // to what `out` holds
   Rounded* rounded = nullptr;  // (rows, columns), or null: gets x
+  float* largest = nullptr;    // of rounded, or null
 };
 
 // Block y sums its share of the rows: thread row r those numbered r, r + kRowLanes, ... of it.
@@ -32,13 +34,16 @@ __global__ void column_sums_kernel(Columns<T, Rounded> matrix) {
   const size_t end =
       share * (blockIdx.y + 1) < matrix.rows ? share * (blockIdx.y + 1) : matrix.rows;
   Floats<N> sum{};
+  Largest largest;
   if (column < matrix.columns) {
     for (size_t row = share * blockIdx.y + threadIdx.y; row < end; row += kRowLanes<N>) {
       const Floats<N> values = load<N>(matrix.x + row * matrix.stride + column);
       for (int j = 0; j < N; ++j) sum.at[j] += values.at[j];
       if (matrix.rounded != nullptr) store(matrix.rounded + row * matrix.columns + column, values);
+      if (matrix.largest != nullptr) largest.see(values);
     }
   }
+  largest.raise<Rounded>(matrix.largest);
   store_anywhere(parts + (threadIdx.y * kLanes + threadIdx.x) * N, sum);
   __syncthreads();
   if (threadIdx.y != 0 || column >= matrix.columns) return;
@@ -95,7 +100,8 @@ void CudaNorms::round_and_sum(const StreamOutputs& out, ConstTensor x) {
                                      partial,
                                      elements<T>(array_of(x)),
                                      false,
-                                     elements<Rounded>(rounded)};
+                                     elements<Rounded>(rounded),
+                                     out.rounded.largest};
     const bool in_fours = columns % 4 == 0 && lie_in_fours(matrix.x, matrix.rounded);
     return in_fours ? launch<4>(queue_.stream(), blocks, matrix)
                     : launch<1>(queue_.stream(), blocks, matrix);

@@ -47,6 +47,8 @@ class CudaNorms : public virtual Ops {
  private:
   CudaQueue& queue_;
 };
+// Raises *place, in the GPU's memory, to the largest |x|: for what other libraries' kernels write.
+void raise_largest(const CudaQueue& queue, float* place, const ConstTensor& x);
 // out(columns) += the column sums of `rows` rows that are `stride` floats apart.
 void add_columns(const CudaQueue& queue, size_t rows, size_t columns, size_t stride, float* out,
                  const float* partial);

@@ -8,6 +8,7 @@
 
 #include "kernels/cuda/cuda_parts.h"
 #include "kernels/cuda/for_each.cuh"
+#include "kernels/cuda/largest.cuh"
 #include "kernels/cuda/typed.cuh"
 #include "kernels/math/stochastic.h"
 #include "lib/device/cuda_check.h"
@@ -20,19 +21,21 @@ template <class Math, class... T>
 struct Elementwise {
   Math math;
   void* arrays[sizeof...(T)];
+  // `largest`, of each array that is written, or null: sees what is.
   template <int N>
-  __device__ void run(size_t at) const {
-    run<N>(at, std::index_sequence_for<T...>());
+  __device__ __forceinline__ void run(size_t at, Largest* largest = nullptr) const {
+    run<N>(at, largest, std::index_sequence_for<T...>());
   }
   template <int N, size_t... i>
-  __device__ __forceinline__ void run(size_t at, std::index_sequence<i...>) const {
+  __device__ __forceinline__ void run(size_t at, Largest* largest,
+                                      std::index_sequence<i...>) const {
     Floats<N> values[] = {read<N, i, T>(at)...};
     for (int j = 0; j < N; ++j) {
       float element[] = {values[i].at[j]...};
       math(element);
       ((values[i].at[j] = element[i]), ...);
     }
-    (write<N, i, T>(at, values[i]), ...);
+    (write<N, i, T>(at, largest, values[i]), ...);
   }
   template <int N, size_t i, class Element>
   __device__ __forceinline__ Floats<N> read(size_t at) const {
@@ -42,8 +45,12 @@ struct Elementwise {
       return load<N>(static_cast<const Element*>(arrays[i]) + at);
   }
   template <int N, size_t i, class Element>
-  __device__ __forceinline__ void write(size_t at, const Floats<N>& values) const {
-    if constexpr (i < Math::kForm.written) store(static_cast<Element*>(arrays[i]) + at, values);
+  __device__ __forceinline__ void write(size_t at, Largest* largest,
+                                        const Floats<N>& values) const {
+    if constexpr (i < Math::kForm.written) {
+      if (largest != nullptr) largest[i].see(values);
+      store(static_cast<Element*>(arrays[i]) + at, values);
+    }
   }
 };
 
@@ -64,12 +71,32 @@ bool lies_in_fours(const Elementwise<Math, T...>& body, std::index_sequence<i...
   return lie_in_fours(static_cast<const T*>(body.arrays[i])...);
 }
 
+bool finds_largest(const ElementwiseCall& call) {
+  return std::ranges::any_of(call.written,
+                             [](const Tensor& out) { return out.largest != nullptr; });
+}
+
+// Of an operation on bf16 whose outputs products multiply.
+template <class Math, class... T>
+cudaError_t launch_with_largest(const GpuStream& stream, const ElementwiseCall& call) {
+  if constexpr (Math::kForm.types == ElementTypes::kOne && (std::is_same_v<T, Bf16> && ...)) {
+    const Elementwise<Math, T...> body = body_of<Math, T...>(call);
+    LargestPlaces<Math::kForm.written> places;
+    for (size_t i = 0; i < Math::kForm.written; ++i) places.at[i] = call.written[i].largest;
+    const bool in_fours = lies_in_fours(body, std::index_sequence_for<T...>());
+    return for_each_with_largest<Bf16>(stream, call.count(), in_fours, body, places);
+  } else {
+    return cudaErrorInvalidValue;
+  }
+}
+
 // With the arrays' types T known. Optimizers alone have many calls at a time.
 template <class Math, class... T>
 cudaError_t launch(const GpuStream& stream, Calls calls) {
   using Body = Elementwise<Math, T...>;
   constexpr std::index_sequence_for<T...> kArrays{};
   if (calls.size() == 1) {
+    if (finds_largest(calls[0])) return launch_with_largest<Math, T...>(stream, calls[0]);
     const Body body = body_of<Math, T...>(calls[0]);
     return for_each(stream, calls[0].count(), lies_in_fours(body, kArrays), body);
   }
@@ -130,8 +157,10 @@ struct Convert {
   To* out;
   const From* x;
   template <int N>
-  __device__ void run(size_t i) const {
-    store(out + i, load<N>(x + i));
+  __device__ void run(size_t i, Largest* largest = nullptr) const {
+    const Floats<N> values = load<N>(x + i);
+    if (largest != nullptr) largest->see(values);
+    store(out + i, values);
   }
 };
 
@@ -203,6 +232,11 @@ void CudaElementwise::convert(Tensor out, ConstTensor x) {
     return with_element(x.dtype, [&](auto from) {
       const Convert<decltype(to), decltype(from)> body{elements<decltype(to)>(array_of(out)),
                                                        elements<decltype(from)>(array_of(x))};
+      if constexpr (std::is_same_v<decltype(to), Bf16> && std::is_same_v<decltype(from), float>)
+        if (out.largest != nullptr)
+          return for_each_with_largest<Bf16>(queue_.stream(), x.count(),
+                                             lie_in_fours(body.out, body.x), body,
+                                             LargestPlaces<1>{{out.largest}});
       return for_each(queue_.stream(), x.count(), lie_in_fours(body.out, body.x), body);
     });
   });

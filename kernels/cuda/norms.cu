@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/cuda_parts.h"
 #include "kernels/cuda/for_each.cuh"
+#include "kernels/cuda/largest.cuh"
 #include "kernels/cuda/reduce.cuh"
 #include "kernels/cuda/typed.cuh"
 #include "kernels/math/norm.h"
@@ -97,11 +98,13 @@ struct Norm {
   const float* x;
   const Weight* weight;
   const Weight* bias;  // or null
+  float* largest;      // of out, or null
 };
 
 template <int N, class Out, class Weight, class Source>
 __global__ void norm_kernel(Norm<Out, Weight> norm, Source source) {
   const size_t step = size_t{gridDim.x} * blockDim.y;
+  Largest largest;
   for (size_t row = size_t{blockIdx.x} * blockDim.y + threadIdx.y; row < norm.rows; row += step) {
     const float* const x = norm.x + row * norm.columns;
     Out* const out = norm.out + row * norm.columns;
@@ -112,9 +115,11 @@ __global__ void norm_kernel(Norm<Out, Weight> norm, Source source) {
       if (norm.bias != nullptr) bias = load<N>(norm.bias + i);
       for (int j = 0; j < N; ++j)
         values.at[j] = normalise(values.at[j], known.mean, known.rstd) * weight.at[j] + bias.at[j];
+      if (norm.largest != nullptr) largest.see(values);
       store(out + i, values);
     });
   }
+  largest.raise<Out>(norm.largest);
 }
 
 // An RMS norm is a layer norm whose means and biases are zero: it has no `bias`, and its means are
@@ -125,6 +130,7 @@ struct CudaNorm {
   const float* x;         // likewise
   ConstCudaArray weight;  // (columns)
   ConstCudaArray bias;    // (columns), of weight's type
+  float* largest;         // of out, or null
 };
 
 CudaNorm norm_of(const Tensor& out, const ConstTensor& x, const ConstTensor& weight,
@@ -138,7 +144,8 @@ CudaNorm norm_of(const Tensor& out, const ConstTensor& x, const ConstTensor& wei
           array_of(out),
           cuda_vector<float>(x, rows * columns),
           array_of(weight),
-          array_of(bias)};
+          array_of(bias),
+          out.largest};
 }
 
 CudaNorm layernorm_of(const Tensor& out, const ConstTensor& x, const ConstTensor& weight,
@@ -168,7 +175,8 @@ cudaError_t launch_norm(const GpuStream& stream, const CudaNorm& norm, const Sou
                                    elements<Out>(norm.out),
                                    norm.x,
                                    elements<Weight>(norm.weight),
-                                   elements<Weight>(norm.bias)};
+                                   elements<Weight>(norm.bias),
+                                   norm.largest};
       const bool in_fours =
           norm.columns % 4 == 0 && lie_in_fours(body.out, body.x, body.weight, body.bias);
       return in_fours

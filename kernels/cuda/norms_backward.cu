@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/cuda_parts.h"
 #include "kernels/cuda/for_each.cuh"
+#include "kernels/cuda/largest.cuh"
 #include "kernels/cuda/reduce.cuh"
 #include "kernels/cuda/shared_memory.cuh"
 #include "kernels/cuda/typed.cuh"
@@ -51,7 +52,8 @@ struct NormBackward {
   const float* mean;  // or null
   const float* rstd;
   const Weight* weight;
-  Dout* rounded;  // or null
+  Dout* rounded;   // or null
+  float* largest;  // of rounded, or null
   bool sums_dx;
   unsigned vectors;  // of sums over the rows: dweight, dbias if there is a mean, and dx if sums_dx
 };
@@ -87,7 +89,8 @@ __device__ __forceinline__ void add_to(float* sums, const Floats<N>& terms) {
 // dout as well takes 52 registers, which half as many threads of a multiprocessor have; these are
 // read again from the L1 cache.
 template <int N, class Dout, class Weight>
-__device__ void add_gradients(const NormBackward<Dout, Weight>& norm, size_t row, float* sums) {
+__device__ void add_gradients(const NormBackward<Dout, Weight>& norm, size_t row, float* sums,
+                              Largest& largest) {
   const size_t first = row * norm.columns;
   const float mean = norm.mean == nullptr ? 0.0f : norm.mean[row];
   const float rstd = norm.rstd[row];
@@ -113,6 +116,7 @@ __device__ void add_gradients(const NormBackward<Dout, Weight>& norm, size_t row
           norm_gradient(dout.at[j] * weight.at[j], normalised.at[j], means.g, means.g_norm, rstd);
     store(norm.dx + at, dx);
     if (norm.rounded != nullptr) store(norm.rounded + at, dx);
+    if (norm.largest != nullptr) largest.see(dx);
     if (sums != nullptr && norm.sums_dx) add_to(sums + (norm.vectors - 1) * norm.columns + i, dx);
   });
 }
@@ -131,8 +135,10 @@ __global__ void __launch_bounds__(kMostThreads, kResidentThreads / kMostThreads)
       for_columns<N>(norm.columns, [&](unsigned i) { body(vector * norm.columns + i); });
   };
   for_sums([&](unsigned i) { store_anywhere(sums + i, Floats<N>{}); });
+  Largest largest;
   for (size_t row = blockIdx.x; row < norm.rows; row += gridDim.x)
-    add_gradients<N>(norm, row, sums);
+    add_gradients<N>(norm, row, sums, largest);
+  largest.raise<Dout>(norm.largest);
   if (sums != of_block) for_sums([&](unsigned i) { store(of_block + i, load<N>(sums + i)); });
 }
 
@@ -146,6 +152,7 @@ struct CudaNormBackward {
   const float* rstd;    // (rows)
   ConstCudaArray weight;
   CudaArray rounded;  // as dout, or null
+  float* largest;     // of rounded, or null
   bool sums_dx;
   [[nodiscard]] unsigned vectors() const { return 1u + (mean != nullptr) + sums_dx; }
 };
@@ -169,6 +176,7 @@ CudaNormBackward backward_of(const Tensor& dx, const ConstTensor& dout, const Co
           cuda_vector<float>(rstd, rows),
           array_of(weight),
           rounded,
+          also.rounded.largest,
           also.column_sums.memory.data != nullptr};
 }
 
@@ -203,6 +211,7 @@ cudaError_t launch_norm_backward(const GpuStream& stream, const CudaNormBackward
                                             norm.rstd,
                                             elements<Weight>(norm.weight),
                                             elements<Dout>(norm.rounded),
+                                            norm.largest,
                                             norm.sums_dx,
                                             norm.vectors()};
       const bool in_fours = norm.columns % 4 == 0 &&

@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/cuda_parts.h"
 #include "kernels/cuda/for_each.cuh"
+#include "kernels/cuda/largest.cuh"
 #include "kernels/cuda/typed.cuh"
 #include "kernels/math/rope.h"
 #include "lib/device/cuda_check.h"
@@ -16,6 +17,7 @@ struct Rotation {
   const float* cosines;  // (positions, pairs)
   const float* sines;    // likewise
   float direction;       // 1 or -1
+  float* largest;        // of x, or null
 };
 
 // In place on x(rows, heads, 2, pairs). A block has a row, a thread N neighbouring pairs of a head.
@@ -28,6 +30,7 @@ __global__ void rotate_kernel(Rotation rotation, T* x) {
   T* const row = x + blockIdx.x * rotation.heads * 2 * pairs;
   const auto groups_of_head = unsigned(pairs / N);
   const auto groups = unsigned(rotation.heads) * groups_of_head;
+  Largest largest;
   for (unsigned group = threadIdx.x; group < groups; group += blockDim.x) {
     const size_t head = group / groups_of_head;
     const size_t pair = size_t{group % groups_of_head} * N;
@@ -41,9 +44,14 @@ __global__ void rotate_kernel(Rotation rotation, T* x) {
       b.at[j] = b.at[j] * cosine.at[j] + a.at[j] * (sine.at[j] * rotation.direction);
       a.at[j] = turned;
     }
+    if (rotation.largest != nullptr) {
+      largest.see(a);
+      largest.see(b);
+    }
     store(first, a);
     store(first + pairs, b);
   }
+  largest.raise<T>(rotation.largest);
 }
 
 }  // namespace
@@ -56,7 +64,8 @@ void CudaTokens::rotate(Tensor x, int head_size, double theta, float direction) 
   GXP_ASSERT(heads * 2 * pairs == x.shape.columns());
   const float* const cosines = prepare_angles({positions, pairs, theta});
   const float* const sines = cosines + angles_of_.positions * pairs;
-  const Rotation rotation = {x.shape.rows(), positions, heads, pairs, cosines, sines, direction};
+  const Rotation rotation = {x.shape.rows(), positions, heads,     pairs,
+                             cosines,        sines,     direction, x.largest};
   if (rotation.rows == 0) return;
   constexpr size_t kMostThreads = 256;
   const cudaError_t result = with_element(x.dtype, [&](auto element) {

@@ -22,6 +22,7 @@ set(gxp_cuda_sources
   folds.cu
   gpu_stream.cc
   gemm/float8.cu
+  largest.cu
   meeting.cu
   norms.cu
   norms_backward.cu

@@ -75,6 +75,9 @@ struct UnitSpec {
   std::vector<ActivationSpec> recompute_scratch = {};  // live while `saved` is made again
   std::vector<ActivationSpec> backward_scratch =
       {};  // live during its backward (the head: its loss) only
+  // Tensors that a block's products multiply besides parameters, in the order of the family's enum:
+  // where products are in 8 bits, each has a place for its largest |x| (Tensor::largest).
+  size_t operands = 0;
   // The parameters of the last product, which makes the unit's output and nothing of `saved`.
   size_t output_parameters = 0;
 

@@ -54,6 +54,19 @@ enum BlockBackwardScratch {
   kRowSums,
   kRoundedGradient  // of the stream, for products; not in f32
 };
+// Indices of UnitSpec::operands.
+enum BlockOperand {
+  kOfNormed1,
+  kOfAttention,
+  kOfNormed2,
+  kOfActivated,
+  kOfMlpGradient,  // of the stream, for the MLP's last layer
+  kOfHiddenGradient,
+  kOfActivatedAgain,
+  kOfAttentionGradient,  // of the stream, for attention's last layer
+  kOfQkvGradient,
+  kOperands
+};
 enum HeadForwardScratch { kHeadNormed, kHeadMean, kHeadRstd, kHeadLogits };
 enum HeadBackwardScratch { kLossNormed, kLossMean, kLossRstd, kLossLogits, kNormedGradient };
 
@@ -90,6 +103,7 @@ inline UnitSpec make_block(int layer, size_t c, size_t heads, DType compute, Kep
                 {"mean_2", 1},           {"rstd_2", 1},  operand("fc", 4 * c)};
   for (const BlockSaved costly : {kAttention, kLse}) unit.saved[costly].costly = true;
   unit.tensors[kMlpProjectionWeight].input = ProductInput::kGelu;
+  unit.operands = kOperands;
   unit.output_parameters =
       unit.tensors[kMlpProjectionWeight].count() + unit.tensors[kMlpProjectionBias].count();
   unit.backward_scratch = {operand("hidden_gradient", 4 * c),

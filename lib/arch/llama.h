@@ -71,6 +71,22 @@ enum BlockBackwardScratch {
   kRowSums,
   kRoundedGradient  // of the stream, for products; not in f32
 };
+// Indices of UnitSpec::operands.
+enum BlockOperand {
+  kOfNormed1,
+  kOfAttention,
+  kOfNormed2,
+  kOfActivated,
+  kOfMlpGradient,  // of the stream, for the MLP's last layer
+  kOfActivatedAgain,
+  kOfGateGradient,
+  kOfUpGradient,
+  kOfAttentionGradient,  // of the stream, for attention's last layer
+  kOfQueryGradient,
+  kOfKeyGradient,
+  kOfValueGradient,
+  kOperands
+};
 enum HeadForwardScratch { kHeadNormed, kHeadRstd, kHeadLogits };
 enum HeadBackwardScratch { kLossNormed, kLossRstd, kLossLogits, kNormedGradient };
 
@@ -108,6 +124,7 @@ inline UnitSpec make_block(int layer, const Sizes& s, DType compute, KeptOutputs
                 operand("up", m)};
   for (const BlockSaved costly : {kAttention, kLse}) unit.saved[costly].costly = true;
   unit.tensors[kDownWeight].input = ProductInput::kGated;
+  unit.operands = kOperands;
   unit.output_parameters = unit.tensors[kDownWeight].count();
   unit.backward_scratch = {operand("hidden_gradient", m),
                            operand("query_gradient", q),

@@ -118,11 +118,13 @@ class Gpt2Model final : public Model {
   StreamOutputs outputs_for(int weight, const UnitTensors& t, bool accumulate) {
     const Tensor dbias = t.gradients[size_t(weight) + 1];
     clear_unless(accumulate, {dbias});
-    return {.rounded = rounds_ ? stream_dout(t) : Tensor{}, .column_sums = dbias};
+    return {.rounded = rounds_ ? stream_dout(weight, t) : Tensor{}, .column_sums = dbias};
   }
-  [[nodiscard]] Tensor stream_dout(const UnitTensors& t) const {
+  [[nodiscard]] Tensor stream_dout(int weight, const UnitTensors& t) const {
     const Tensor stream = matrix(t.stream_gradient);
-    return rounds_ ? as(t.scratch[kRoundedGradient], stream.shape) : stream;
+    if (!rounds_) return stream;
+    return t.operand(as(t.scratch[kRoundedGradient], stream.shape),
+                     weight == kMlpProjectionWeight ? kOfMlpGradient : kOfAttentionGradient);
   }
 
   // dx and the gradients of the layer whose weight is at index `weight` and whose bias is the next;
@@ -154,21 +156,28 @@ class Gpt2Model final : public Model {
                             t.parameters[size_t(weight)], also);
   }
 
+  // The output of a norm and its place among the operands.
+  static Tensor normed(BlockSaved output, const UnitTensors& t) {
+    return t.operand(t.normed(output), output == kNormed1 ? kOfNormed1 : kOfNormed2);
+  }
+
   // The norm's output, which is made again unless forward has kept it.
   Tensor norm_again(BlockSaved output, const Tensor& x, const Tensor& mean, const Tensor& rstd,
                     int weight, const UnitTensors& t) {
-    const Tensor normed = t.normed(output);
     if (!t.keeps(output))
-      ops_.layernorm_apply(normed, x, mean, rstd, t.parameters[size_t(weight)],
+      ops_.layernorm_apply(t.normed(output), x, mean, rstd, t.parameters[size_t(weight)],
                            t.parameters[size_t(weight) + 1]);
-    return normed;
+    return normed(output, t);
   }
 
   // residual = x + attention(norm(x)); out = residual + mlp(norm(residual))
   void block_forward(const UnitTensors& t) {
-    const Tensor activated = t.keeps(kKeptActivated)
-                                 ? kept_activated(t)
-                                 : as(t.scratch[kActivated], {t.input.shape.rows(), 4 * hidden_});
+    const Tensor activated =
+        t.keeps(kKeptActivated)
+            ? kept_activated(t)
+            : t.operand(as(t.scratch[kActivated], {t.input.shape.rows(), 4 * hidden_}),
+                        kOfActivated);
+    if (t.largest.memory.data != nullptr) ops_.fill(t.largest, 0.0f);
     make_saved(t, Recompute::kFull, activated);
     apply(matrix(t.output), activated, linear(t, kMlpProjectionWeight),
           as(t.saved[kResidual], matrix(t.input).shape));
@@ -177,7 +186,8 @@ class Gpt2Model final : public Model {
   // The GELU's output; empty if it is not kept.
   [[nodiscard]] Tensor kept_activated(const UnitTensors& t) const {
     if (!t.keeps(kKeptActivated)) return {};
-    return as(t.saved[kKeptActivated], {t.input.shape.rows(), 4 * hidden_});
+    return t.operand(as(t.saved[kKeptActivated], {t.input.shape.rows(), 4 * hidden_}),
+                     kOfActivated);
   }
 
   // Computes a block's saved activations that `what` does not keep; and the GELU's output, unless
@@ -186,10 +196,10 @@ class Gpt2Model final : public Model {
     const size_t tokens = t.input.shape.rows();
     const size_t c = hidden_;
     const Tensor x = matrix(t.input);
-    const Tensor attention = as(t.saved[kAttention], {tokens, c});
+    const Tensor attention = t.operand(as(t.saved[kAttention], {tokens, c}), kOfAttention);
     const Tensor residual = as(t.saved[kResidual], {tokens, c});
 
-    const Tensor normed1 = t.normed(kNormed1);
+    const Tensor normed1 = normed(kNormed1, t);
     ops_.layernorm_forward(normed1, t.saved[kMean1], t.saved[kRstd1], x, t.parameters[kNorm1Weight],
                            t.parameters[kNorm1Bias], eps_);
     apply(as(t.saved[kQkv], {tokens, 3 * c}), normed1, linear(t, kQkvWeight));
@@ -198,7 +208,7 @@ class Gpt2Model final : public Model {
                              heads_);
     apply(residual, attention, linear(t, kAttentionProjectionWeight), x);
 
-    const Tensor normed2 = t.normed(kNormed2);
+    const Tensor normed2 = normed(kNormed2, t);
     ops_.layernorm_forward(normed2, t.saved[kMean2], t.saved[kRstd2], residual,
                            t.parameters[kNorm2Weight], t.parameters[kNorm2Bias], eps_);
     const Linear fc = linear(t, kFcWeight);
@@ -221,17 +231,19 @@ class Gpt2Model final : public Model {
     const size_t c = hidden_;
     const Tensor stream = matrix(t.stream_gradient);
     const Tensor residual = as(t.saved[kResidual], {tokens, c});
-    const Tensor fc = as(t.saved[kFc], {tokens, 4 * c});
-    const Tensor dfc = as(t.scratch[kHiddenGradient], {tokens, 4 * c});
+    const Tensor fc = t.operand(as(t.saved[kFc], {tokens, 4 * c}), kOfActivatedAgain);
+    const Tensor dfc =
+        t.operand(as(t.scratch[kHiddenGradient], {tokens, 4 * c}), kOfHiddenGradient);
     const Tensor dnormed = as(t.scratch[kBranchGradient], {tokens, c});
 
     ops_.round_and_sum(outputs_for(kMlpProjectionWeight, t, accumulate), stream);
     // GELU's output, unless it is kept, is made again in place of its input, which nothing needs
     // afterwards.
-    apply_backward(dfc, stream_dout(t), fc, kMlpProjectionWeight, t, accumulate, true);
-    const Tensor normed =
+    apply_backward(dfc, stream_dout(kMlpProjectionWeight, t), fc, kMlpProjectionWeight, t,
+                   accumulate, true);
+    const Tensor again =
         norm_again(kNormed2, residual, t.saved[kMean2], t.saved[kRstd2], kNorm2Weight, t);
-    apply_backward(dnormed, dfc, normed, kFcWeight, t, accumulate);
+    apply_backward(dnormed, dfc, again, kFcWeight, t, accumulate);
     norm_backward(stream, dnormed, residual, kNorm2Weight, t, t.saved[kMean2], t.saved[kRstd2],
                   accumulate, outputs_for(kAttentionProjectionWeight, t, accumulate));
   }
@@ -241,19 +253,19 @@ class Gpt2Model final : public Model {
     const size_t c = hidden_;
     const Tensor stream = matrix(t.stream_gradient);
     const Tensor x = matrix(t.input);
-    const Tensor attention = as(t.saved[kAttention], {tokens, c});
+    const Tensor attention = t.operand(as(t.saved[kAttention], {tokens, c}), kOfAttention);
     const Tensor branch = as(t.scratch[kBranchGradient], {tokens, c});
-    const Tensor dqkv = t.scratch[kQkvGradient];
+    const Tensor dqkv = t.operand(t.scratch[kQkvGradient], kOfQkvGradient);
 
-    apply_backward(branch, stream_dout(t), attention, kAttentionProjectionWeight, t, accumulate);
+    apply_backward(branch, stream_dout(kAttentionProjectionWeight, t), attention,
+                   kAttentionProjectionWeight, t, accumulate);
     const Tensor row_sums =
         as(t.scratch[kRowSums], {t.input.shape[0], size_t(heads_), t.input.shape[1]});
     ops_.attention_backward(qkv_of(t, dqkv), row_sums, as(branch, t.input.shape),
                             qkv_of(t, t.saved[kQkv]), as(attention, t.input.shape), lse_of(t),
                             heads_);
-    const Tensor normed =
-        norm_again(kNormed1, x, t.saved[kMean1], t.saved[kRstd1], kNorm1Weight, t);
-    apply_backward(branch, as(dqkv, {tokens, 3 * c}), normed, kQkvWeight, t, accumulate);
+    const Tensor again = norm_again(kNormed1, x, t.saved[kMean1], t.saved[kRstd1], kNorm1Weight, t);
+    apply_backward(branch, as(dqkv, {tokens, 3 * c}), again, kQkvWeight, t, accumulate);
     norm_backward(stream, branch, x, kNorm1Weight, t, t.saved[kMean1], t.saved[kRstd1], accumulate);
   }
 

@@ -52,12 +52,17 @@ class LlamaModel : public Model {
                      int weight, const UnitTensors& t, bool accumulate,
                      const StreamOutputs& also = {});
   // The complete gradient of the stream as products take it: rounded, unless they are f32.
-  [[nodiscard]] Tensor stream_dout(const UnitTensors& t) const {
+  [[nodiscard]] Tensor stream_dout(BlockOperand which, const UnitTensors& t) const {
     const Tensor stream = matrix(t.stream_gradient);
-    return rounds_ ? t.scratch[kRoundedGradient].reshape(stream.shape) : stream;
+    if (!rounds_) return stream;
+    return t.operand(t.scratch[kRoundedGradient].reshape(stream.shape), which);
   }
-  [[nodiscard]] StreamOutputs rounded(const UnitTensors& t) const {
-    return {.rounded = rounds_ ? stream_dout(t) : Tensor{}};
+  [[nodiscard]] StreamOutputs rounded(BlockOperand which, const UnitTensors& t) const {
+    return {.rounded = rounds_ ? stream_dout(which, t) : Tensor{}};
+  }
+  // The output of a norm and its place among the operands.
+  static Tensor normed(BlockSaved output, const UnitTensors& t) {
+    return t.operand(t.normed(output), output == kNormed1 ? kOfNormed1 : kOfNormed2);
   }
 
   // (B, T, columns) of a flat tensor, and (N, columns).
@@ -96,7 +101,7 @@ class LlamaModel : public Model {
 
   void mlp_backward(const UnitTensors& t, bool accumulate);
   // Gate and up become their gradients.
-  void down_backward(const UnitTensors& t, bool accumulate);
+  void down_backward(const UnitTensors& t, const Tensor& gate, const Tensor& up, bool accumulate);
   void attention_backward(const UnitTensors& t, bool accumulate);
 
   Ops& ops_;

@@ -25,6 +25,7 @@ struct UnitTensors {
   Tensor borrowed_gradient;
   Tensor codes;  // the KeptCodes of all matrices, one after the other; empty: not kept
   bool makes_codes = false;
+  Tensor largest;               // f32, of UnitSpec::operands; empty: products are not in 8 bits
   std::vector<Tensor> saved;    // flat, in the order of UnitSpec::saved
   std::vector<Tensor> scratch;  // flat, in the order of the unit's scratch list
   Tensor tokens;                // (B, T) i32
@@ -44,6 +45,12 @@ struct UnitTensors {
     for (size_t i = 0; i < matrix; ++i)
       if (parameters[i].shape.rank() == 2) begin += kept_code_bytes(parameters[i].count());
     return {codes.rows(begin, kept_code_bytes(parameters[matrix].count())), makes_codes};
+  }
+  // The tensor with its place of `largest`, if there is one.
+  [[nodiscard]] Tensor operand(const Tensor& x, size_t which) const {
+    if (largest.memory.data == nullptr) return x;
+    GXP_ASSERT(which < largest.count());
+    return x.with_largest(reinterpret_cast<float*>(largest.memory.data) + which);
   }
   // Where the output (N, C) of a block's norm is: kept, or the last of `scratch`.
   [[nodiscard]] Tensor normed(size_t output) const {

@@ -129,6 +129,7 @@ struct OpBuffers {
   BufferId output = kNoBuffer;
   BufferId stream_gradient = kNoBuffer;  // of the residual stream; read and overwritten by backward
   BufferId codes = kNoBuffer;            // of the block's matrices, in 8 bits, in their order
+  BufferId largest = kNoBuffer;          // f32, of UnitSpec::operands; in 8 bits alone
   std::vector<BufferId> saved;           // in the order of UnitSpec::saved
   std::vector<BufferId> scratch;         // in the order of the unit's scratch list for this kind
   Recompute recompute = Recompute::kNone;  // of kRecompute: what it makes again of `saved`

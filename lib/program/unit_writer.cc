@@ -14,6 +14,7 @@ UnitWriter::UnitWriter(const UnitWriters& writers, const StepInputs& inputs,
       inputs_(inputs),
       recompute_(std::move(recompute)),
       codes_(recompute_.size(), kNoBuffer),
+      largest_(recompute_.size(), kNoBuffer),
       saved_(recompute_.size()) {}
 
 Op& UnitWriter::emit(OpKind kind, int unit, int micro) {
@@ -40,6 +41,7 @@ void UnitWriter::forward(int unit, int micro) {
   stream_.resize(size_t(unit));
   stream_.push_back(op.buffers.output);
   use_codes(op);
+  use_largest(op);
   save(op);
   use_scratch(op, spec.forward_scratch);
   parameters_.use(op, unit);
@@ -51,6 +53,7 @@ void UnitWriter::recompute(int unit, int micro) {
   op.buffers.recompute = recompute_of(unit);
   read_input(op);
   use_codes(op);
+  use_largest(op);
   save_again(op);
   use_scratch(op, inputs_.unit(unit).recompute_scratch);
   parameters_.use(op, unit);
@@ -79,6 +82,7 @@ void UnitWriter::backward(int unit, int micro) {
   write_stream_gradient(op);
   read_input(op);
   use_codes(op);
+  use_largest(op);
   use_saved(op);
   use_scratch(op, spec.backward_scratch);
   // A table is only read forward.
@@ -136,6 +140,17 @@ void UnitWriter::use_codes(Op& op) {
                            DType::kU8);
   op.buffers.codes = codes;
   makes ? writer_.write(op, codes) : writer_.read(op, codes);
+}
+
+void UnitWriter::use_largest(Op& op) {
+  const UnitSpec& unit = inputs_.unit(op.unit);
+  if (!inputs_.architecture.float8 || unit.operands == 0) return;
+  BufferId& largest = largest_[size_t(op.unit)];
+  if (op.kind == OpKind::kForward)
+    largest = writer_.buffer("largest values of " + unit.name, MemoryKind::kActivations,
+                             unit.operands * sizeof(float));
+  op.buffers.largest = largest;
+  writer_.write(op, largest);
 }
 
 // Forward writes all of them. What it does not keep is not read, so that memory is free afterwards.

@@ -53,6 +53,8 @@ class UnitWriter {
   void write_stream_gradient(Op& op);
   // The codes of a block's matrices, if they are kept: the step's first forward pass makes them.
   void use_codes(Op& op);
+  // The places of its operands' largest values, where products are in 8 bits: forward makes them.
+  void use_largest(Op& op);
   void save(Op& op);
   void save_again(Op& op);
   void use_saved(Op& op);
@@ -68,6 +70,7 @@ class UnitWriter {
   BufferId targets_ = kNoBuffer;
   BufferId stream_gradient_ = kNoBuffer;
   std::vector<BufferId> codes_;               // by unit
+  std::vector<BufferId> largest_;             // by unit
   std::vector<BufferId> stream_;              // the residual stream after each unit
   std::vector<std::vector<BufferId>> saved_;  // by unit
 };

@@ -1,5 +1,7 @@
 #include "lib/replay/gpu_time.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -15,6 +17,7 @@ class GpuRates {
       : gpu_(gpu),
         fitted_(*gpu.generation),
         flops_(gpu.flops_16 * gpu.clock_share),
+        flops_8_(gpu.flops_8 * gpu.clock_share),
         attention_flops_(
             flops_ * fitted_.attention_flash *
             std::min(1.0, double(plan.architecture.config.channels_per_head()) / kFullHead)),
@@ -29,7 +32,8 @@ class GpuRates {
   }
   [[nodiscard]] double ideal_seconds(const KernelWork& work) const {
     const bool multiplies = work.engine != KernelWork::Engine::kMemory;
-    return std::max(work.bytes / gpu_.memory_bytes_per_s, multiplies ? work.flops / flops_ : 0);
+    const double rate = work.engine == KernelWork::Engine::kProduct8 ? flops_8_ : flops_;
+    return std::max(work.bytes / gpu_.memory_bytes_per_s, multiplies ? work.flops / rate : 0);
   }
   [[nodiscard]] double gaps(const KernelWork& work) const { return work.launches * fitted_.gap_s; }
 
@@ -38,6 +42,9 @@ class GpuRates {
     switch (work.engine) {
       case KernelWork::Engine::kProduct:
         return work.flops / (flops_ * fitted_.own_product) *
+               (1 + fitted_.own_half_width * work.narrow);
+      case KernelWork::Engine::kProduct8:
+        return work.flops / (flops_8_ * fitted_.own_product_8) *
                (1 + fitted_.own_half_width * work.narrow);
       case KernelWork::Engine::kAttention:
         return work.flops / attention_flops_;
@@ -53,6 +60,7 @@ class GpuRates {
   const Gpu& gpu_;
   const Generation& fitted_;
   double flops_;
+  double flops_8_;
   double attention_flops_;
   double backward_flops_;  // of attention
 };
@@ -65,16 +73,18 @@ double StepClasses::seconds() const {
   return sum;
 }
 
-Support can_predict(const RunPlan& plan) {
+Support can_predict(const RunPlan& plan, const Gpu& gpu) {
   if (plan.architecture.compute == DType::kF32)
     return {false, "rates are known of products of 16 bits; set train.precision=bf16"};
-  if (plan.architecture.float8)
-    return {false, "rates of products of 8 bits are not known; set train.matmul=precision"};
+  if (plan.architecture.float8 && gpu.generation->own_product_8 == 0)
+    return {false, fmt::format("the {}'s rate of products in 8 bits is not known; set "
+                               "train.matmul=precision",
+                               gpu.name)};
   return {};
 }
 
-void check_predictable(const RunPlan& plan) {
-  const Support known = can_predict(plan);
+void check_predictable(const RunPlan& plan, const Gpu& gpu) {
+  const Support known = can_predict(plan, gpu);
   if (!known) fail(ErrorKind::kUsage, "predict the time of kernels: {}", known.reason);
 }
 

@@ -1,8 +1,9 @@
 // How long the kernels of a step take on a GPU: a roofline of each, with the rates of
 // replay/hardware.h. Pure. gxp train --time-by-class measures the same classes.
 //
-//   product     FLOPs at the share of the 16-bit rate that a large product reaches, and as much
-//               more as its three widths are narrow; its bytes, if they take longer
+//   product     FLOPs at the share of the 16-bit (8-bit) rate that a large product reaches, and as
+//               much more as its three widths are narrow; its bytes, if they take longer. In 8 bits
+//               the passes that make codes count as part of their product
 //   attention   FLOPs at the share of fused attention, in proportion to heads narrower than 128
 //               channels, where the exponentials of scores set the pace; backward 2.5 times the
 //               FLOPs at a lower share: one for sums of a fixed order, one for those of any
@@ -10,8 +11,8 @@
 //   the rest    bytes at the share of the memory's rate that one pass reaches, or instructions at
 //               the lanes' rate, if they take longer
 //   gaps        one between two kernels, of whatever class
-//   ideal       FLOPs at the data sheet's 16-bit rate or bytes at its memory's, whichever take
-//               longer; no gaps
+//   ideal       FLOPs at the data sheet's 16-bit (8-bit) rate or bytes at its memory's, whichever
+//               take longer; no gaps
 #pragma once
 
 #include <vector>
@@ -40,10 +41,11 @@ struct StepClasses {
   [[nodiscard]] double seconds() const;
 };
 
-// Whether the run computes in 16 bits, without fp8; if not, with the setting that would.
-Support can_predict(const RunPlan& plan);
+// Whether the run computes in 16 bits, and in 8 only where the GPU's rate of that is known; if not,
+// with the setting that would.
+Support can_predict(const RunPlan& plan, const Gpu& gpu);
 // The same as an error: kUsage.
-void check_predictable(const RunPlan& plan);
+void check_predictable(const RunPlan& plan, const Gpu& gpu);
 
 ComputeTime on_gpu(const Gpu& gpu);
 StepClasses time_by_class(const RunPlan& plan, const Gpu& gpu);

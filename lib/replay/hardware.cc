@@ -74,6 +74,7 @@ constexpr Generation kHopper = {
     .network_share_fsdp = 0.697,
     .network_share_2021 = 0.08,
     .own_product = 0.72,
+    .own_product_8 = 0.65,
     .own_half_width = 55,
     .pass_share = 0.71,           // 3.4 TB/s of an H200's 4.8
     .ordered_attention = 0.6,     // cuDNN 9.19: 8.2 ms a step of 124M, 81 of the 8B layers
@@ -91,6 +92,7 @@ constexpr Generation blackwell(std::string_view name, const BlackwellRates& rate
   fitted.name = name;
   fitted.matmul_16 = fitted.own_product = 0.75;
   fitted.matmul_8 = rates.matmul_8;
+  fitted.own_product_8 = 0;
   fitted.half_width = fitted.own_half_width = rates.half_width;
   fitted.fused_bytes = rates.fused_bytes;
   fitted.fp8_bytes = rates.fp8_bytes;

@@ -41,6 +41,7 @@ struct Generation {
   // Of gxp's own runs (replay/gpu_time.h): Hopper's products and attention's backward as an H100
   // was measured (docs/RESULTS.md), the others estimated.
   double own_product = 0;          // share of the bf16 rate that a large product reaches, timed
+  double own_product_8 = 0;        // the same of the fp8 rate, sums kept in f32; 0: not known
   double own_half_width = 0;       // a product of width w takes 1 + own_half_width / w of its time
   double pass_share = 0;           // of the memory's rate, by a kernel that reads and writes once
   double ordered_attention = 0;    // of flash attention's rate, backward with a fixed order of sums

@@ -42,7 +42,9 @@ struct UnitWork {
   double tokens;
   double positions;
   double hidden;
-  double element;  // bytes of a parameter and of products' operands and outputs
+  double element;  // bytes of a parameter and of products' outputs, and operands unless in 8 bits
+  bool float8;     // operands of products
+  bool keeps_codes;
   std::vector<Linear> linears;
   std::vector<const TensorSpec*> vectors;  // that are no biases: of the norms
   double queries;
@@ -57,6 +59,8 @@ UnitWork::UnitWork(const RunPlan& plan, int unit)
       positions(double(plan.shape.positions)),
       hidden(double(plan.architecture.config.hidden)),
       element(double(size_of(plan.architecture.compute))),
+      float8(plan.architecture.float8 && spec.kind == UnitKind::kBlock),
+      keeps_codes(plan.shape.keep_codes),
       queries(double(plan.architecture.attention_channels)),
       keys(double(plan.architecture.config.kv_head_count()) *
            double(plan.architecture.config.channels_per_head())),
@@ -89,6 +93,32 @@ KernelWork pass(OpsCall call, double bytes, double instructions = 0) {
   return {.call = call, .bytes = bytes, .instructions = instructions};
 }
 
+// Of a block.
+KernelWork block_product(const UnitWork& unit, OpsCall call, double m, double n, double k,
+                         double out_element) {
+  if (!unit.float8) return product(call, m, n, k, unit.element, out_element);
+  KernelWork work = product(call, m, n, k, 1, out_element);
+  work.engine = Engine::kProduct8;
+  return work;
+}
+
+enum class CodeWays { kOne = 1, kBoth = 2 };  // as stored or transposed
+
+// The codes of an operand of so many elements, whose largest value is known.
+void add_codes(Works& works, const UnitWork& unit, OpsCall call, double elements,
+               CodeWays ways = CodeWays::kOne) {
+  if (unit.float8) works.push_back(pass(call, elements * (unit.element + double(ways))));
+}
+
+// Those of a matrix of parameters, which is also read for its largest value.
+void add_weight_codes(Works& works, const UnitWork& unit, OpsCall call, const Linear& linear,
+                      bool is_first = false) {
+  if (!unit.float8 || (unit.keeps_codes && !is_first)) return;
+  const double elements = linear.inputs * linear.outputs;
+  works.push_back(pass(call, elements * (2 * unit.element + (unit.keeps_codes ? 2 : 1))));
+  works.back().launches = 3;
+}
+
 // FLOPs of the norms' parameters as flops_of() counts them: as if they were multiplied.
 double vector_flops(const UnitWork& unit) {
   double count = 0;
@@ -100,17 +130,24 @@ double attention_flops(const UnitWork& unit) {
   return unit.tokens * 2 * unit.queries * unit.positions;
 }
 
-void add_forward_product(Works& works, const UnitWork& unit, const Linear& linear) {
+// Of what other libraries' kernels write, which is read for its largest value.
+void add_largest(Works& works, const UnitWork& unit, OpsCall call, double elements) {
+  if (unit.float8) works.push_back(pass(call, elements * unit.element));
+}
+
+// `is_first`: of the step.
+void add_forward_product(Works& works, const UnitWork& unit, const Linear& linear, bool is_first) {
+  add_codes(works, unit, kProduct, unit.tokens * linear.inputs);
+  add_weight_codes(works, unit, kProduct, linear, is_first);
   // The stream is read as well, and its sum written in f32.
   const double out = linear.writes_stream() ? 2 * kStream : unit.element;
-  KernelWork work =
-      product(kProduct, unit.tokens, linear.outputs, linear.inputs, unit.element, out);
+  KernelWork work = block_product(unit, kProduct, unit.tokens, linear.outputs, linear.inputs, out);
   if (linear.bias != nullptr) work.flops += 2 * unit.tokens * linear.outputs;
   works.push_back(work);
 }
 
 // Of a block, up to its last product: its saved activations, with attention's output or without.
-void add_saved(Works& works, const UnitWork& unit, bool attends) {
+void add_saved(Works& works, const UnitWork& unit, bool attends, bool is_first) {
   const double n = unit.tokens;
   for (int norm = 0; norm < 2; ++norm) {
     works.push_back(pass(kNorm, n * unit.hidden * (kStream + unit.element)));
@@ -118,10 +155,15 @@ void add_saved(Works& works, const UnitWork& unit, bool attends) {
   }
   for (const Linear& linear : unit.linears) {
     if (unit.is_last(linear)) continue;
-    add_forward_product(works, unit, linear);
-    // The fused product before the last stores the GELU as well as its argument.
+    add_forward_product(works, unit, linear, is_first);
+    // The fused product before the last stores the GELU as well as its argument; in 8 bits a pass
+    // makes it.
     const bool of_gelu = !unit.gated && unit.is_last(*(&linear + 1));
-    if (of_gelu) works.back().bytes += n * linear.outputs * unit.element;
+    if (of_gelu && unit.float8)
+      works.push_back(pass(kProduct, 2 * n * linear.outputs * unit.element,
+                           kGeluInstructions * n * linear.outputs));
+    else if (of_gelu)
+      works.back().bytes += n * linear.outputs * unit.element;
   }
   if (unit.gated)
     for (const double channels : {unit.queries, unit.keys})
@@ -131,6 +173,7 @@ void add_saved(Works& works, const UnitWork& unit, bool attends) {
                    .engine = Engine::kAttention,
                    .flops = attention_flops(unit),
                    .bytes = n * unit.element * 2 * (unit.queries + unit.keys)});
+  add_largest(works, unit, kAttention, n * unit.queries);
 }
 
 // A SwiGLU's output.
@@ -139,19 +182,21 @@ void add_gate(Works& works, const UnitWork& unit) {
   works.push_back(pass(kActivation, 3 * unit.tokens * unit.last().inputs * unit.element));
 }
 
-void add_forward(Works& works, const UnitWork& unit) {
+void add_forward(Works& works, const UnitWork& unit, const Op& op) {
   const double n = unit.tokens;
   if (unit.spec.kind == UnitKind::kEmbedding) {
     works.push_back(pass(kEmbedding, n * unit.hidden * (unit.element + kStream)));
     return;
   }
-  add_saved(works, unit, true);
+  if (unit.float8) works.push_back(pass(kPass, 0));  // clears the places of largest values
+  const bool is_first = op.micro == 0;
+  add_saved(works, unit, true, is_first);
   add_gate(works, unit);
-  add_forward_product(works, unit, unit.last());
+  add_forward_product(works, unit, unit.last(), is_first);
 }
 
 void add_recompute(Works& works, const UnitWork& unit, const Op& op) {
-  add_saved(works, unit, op.buffers.recompute == Recompute::kFull);
+  add_saved(works, unit, op.buffers.recompute == Recompute::kFull, false);
   if (unit.architecture.kept == KeptOutputs::kAll) add_gate(works, unit);
 }
 
@@ -161,15 +206,24 @@ void add_backward_product(Works& works, const UnitWork& unit, const Linear& line
                           bool accumulates) {
   const double n = unit.tokens;
   const double bias_flops = linear.bias != nullptr ? 2 * n * linear.outputs : 0;
-  works.push_back(product(kProduct, n, linear.inputs, linear.outputs, unit.element, unit.element));
+  // A SwiGLU lies between the two products with dout: each makes its codes, else one makes both.
+  const bool is_apart = unit.gated && unit.is_last(linear);
+  const bool trains = !linear.weight->frozen;
+  add_codes(works, unit, kProduct, n * linear.outputs,
+            trains && !is_apart ? CodeWays::kBoth : CodeWays::kOne);
+  add_weight_codes(works, unit, kProduct, linear);
+  works.push_back(block_product(unit, kProduct, n, linear.inputs, linear.outputs, unit.element));
   works.back().flops += bias_flops;
-  if (!linear.weight->frozen) {
+  if (trains) {
     const double out = kStream * (accumulates ? 2 : 1);
-    works.push_back(product(kWeightProduct, linear.outputs, linear.inputs, n, unit.element, out));
+    if (is_apart) add_codes(works, unit, kWeightProduct, n * linear.outputs);
+    add_codes(works, unit, kWeightProduct, n * linear.inputs);
+    works.push_back(block_product(unit, kWeightProduct, linear.outputs, linear.inputs, n, out));
   }
   if (linear.bias == nullptr || linear.bias->frozen) return;
-  if (linear.weight->frozen && !linear.writes_stream())
-    works.push_back(pass(kBiasSums, n * linear.outputs * unit.element));
+  if ((linear.weight->frozen || unit.float8) && !linear.writes_stream())
+    works.push_back(pass(linear.weight->frozen ? kBiasSums : kWeightProduct,
+                         n * linear.outputs * unit.element));
   works.back().flops += bias_flops;
 }
 
@@ -184,6 +238,9 @@ void add_around_backward(Works& works, const UnitWork& unit, const Linear& linea
   const bool is_kept = unit.architecture.kept == KeptOutputs::kAll;
   if (unit.gated)
     works.push_back(pass(kActivation, (is_kept ? 5 : 6) * inputs * unit.element));
+  else if (unit.float8)
+    works.push_back(
+        pass(kActivation, (is_kept ? 3 : 4) * inputs * unit.element, kGeluInstructions * inputs));
   else if (!is_kept)
     works.push_back(pass(kActivation, 2 * inputs * unit.element, kGeluInstructions * inputs));
 }
@@ -222,6 +279,8 @@ void add_backward(Works& works, const UnitWork& unit, const Op& op) {
                    .flops = 2 * attention_flops(unit),
                    .bytes = 4 * n * unit.element * (unit.queries + unit.keys),
                    .launches = 3});
+  // Of rotated queries and keys the rotation finds it.
+  add_largest(works, unit, kAttentionBackward, n * (unit.gated ? unit.keys : 3 * unit.queries));
   if (unit.gated)
     for (const double channels : {unit.queries, unit.keys})
       works.push_back(pass(kRotation, 2 * n * channels * unit.element));
@@ -329,7 +388,7 @@ std::vector<KernelWork> kernels_of(const RunPlan& plan, const Op& op) {
   const double bytes = traffic_bytes(plan.step.program, op);
   switch (op.kind) {
     case OpKind::kForward:
-      add_forward(works, unit());
+      add_forward(works, unit(), op);
       break;
     case OpKind::kRecompute:
       add_recompute(works, unit(), op);

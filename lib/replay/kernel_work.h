@@ -60,7 +60,13 @@ inline constexpr std::array<std::string_view, 18> kKernelClassNames = {
 struct KernelWork {
   KernelClass of = KernelClass::kNorms;
   OpsCall call = OpsCall::kPass;
-  enum class Engine { kProduct, kAttention, kAttentionBackward, kMemory } engine = Engine::kMemory;
+  enum class Engine {
+    kProduct,
+    kProduct8,  // of operands of 8 bits
+    kAttention,
+    kAttentionBackward,
+    kMemory
+  } engine = Engine::kMemory;
   double flops = 0;
   double bytes = 0;         // read and written in the GPU's memory
   double narrow = 0;        // of a product: 1 / M + 1 / N + 1 / K

@@ -36,6 +36,7 @@ BasicTensor<Bytes> BasicTensor<Bytes>::rows(size_t begin, size_t count) const {
   BasicTensor part = *this;
   part.memory = memory.slice(begin * row_bytes, count * row_bytes);
   part.shape.resize_outermost(count);
+  part.largest = nullptr;
   return part;
 }
 

@@ -38,9 +38,14 @@ std::string to_string(const Shape& shape);  // "(4, 32, 64)"
 // `memory` has exactly shape.count() * size_of(dtype) bytes.
 template <class Bytes>
 struct BasicTensor {
+  using Largest = std::conditional_t<std::is_same_v<Bytes, Memory>, float, const float>;
+
   Bytes memory;
   DType dtype = DType::kF32;
   Shape shape;
+  // Beside the tensor, in the same memory space: its largest |x|, for products in 8 bits, as
+  // kernels/ops.h has it ("Largest"). Null: not kept.
+  Largest* largest = nullptr;
 
   BasicTensor() = default;
   BasicTensor(Bytes bytes, DType type, const Shape& sizes)
@@ -50,7 +55,7 @@ struct BasicTensor {
   // A tensor may be read wherever a ConstTensor is wanted.
   operator BasicTensor<ConstMemory>() const  // NOLINT: a view of the same elements
       requires std::is_same_v<Bytes, Memory> {
-    return {memory, dtype, shape};
+    return BasicTensor<ConstMemory>(memory, dtype, shape).with_largest(largest);
   }
   [[nodiscard]] size_t count() const { return shape.count(); }
   // The elements; GXP_ASSERTs that T has the dtype's size and that the memory is the host's.
@@ -65,7 +70,14 @@ struct BasicTensor {
   }
   // Rows [begin, begin + count) of the outermost dimension.
   [[nodiscard]] BasicTensor rows(size_t begin, size_t count) const;
-  [[nodiscard]] BasicTensor reshape(const Shape& sizes) const { return {memory, dtype, sizes}; }
+  [[nodiscard]] BasicTensor reshape(const Shape& sizes) const {
+    return BasicTensor(memory, dtype, sizes).with_largest(largest);
+  }
+  [[nodiscard]] BasicTensor with_largest(Largest* place) const {
+    BasicTensor tensor = *this;
+    tensor.largest = place;
+    return tensor;
+  }
 };
 
 using Tensor = BasicTensor<Memory>;

@@ -27,6 +27,7 @@ class Call {
       if constexpr (std::is_same_v<decltype(tensor), Tensor&>)
         written_[tensor.memory.data] = tensor.memory;
       tensor.memory = copy_of(tensor.memory);
+      if (tensor.largest != nullptr) tensor.largest = place_of(tensor.largest);
     });
     return argument;
   }
@@ -36,6 +37,18 @@ class Call {
   }
 
  private:
+  // The copy of a tensor's place of its largest value.
+  float* place_of(const float* largest) {
+    const ConstMemory memory = {reinterpret_cast<const std::byte*>(largest), sizeof(float),
+                                MemorySpace::kHost};
+    return reinterpret_cast<float*>(copy_of(memory).data);
+  }
+  float* place_of(float* largest) {
+    auto* const data = reinterpret_cast<std::byte*>(largest);
+    written_[data] = {data, sizeof(float), MemorySpace::kHost};
+    return place_of(static_cast<const float*>(largest));
+  }
+
   Memory copy_of(ConstMemory memory) {
     const auto [found, is_new] = copies_.try_emplace(memory.data);
     Buffer& buffer = found->second;

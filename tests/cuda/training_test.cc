@@ -4,11 +4,13 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "kernels/forwarded_ops.h"
 #include "lib/program/run_plan.h"
 #include "lib/replay/memory.h"
 #include "lib/train/step/cuda_backend.h"
 #include "tests/catch.h"
 #include "tests/combinations.h"
+#include "tests/cuda/tensors_of.h"
 #include "tests/replay/runs.h"
 #include "tests/train/golden.h"
 #include "tests/train/golden_model.h"
@@ -144,6 +146,51 @@ TEST_CASE("kept codes of weights have the bits of codes made again on a GPU") {
   const Settings sets =
       types + Settings{"train.micro_batch=1", "train.grad_accum=2", "train.device=cuda"};
   check_same(train_on_gpu(folder, 1, sets + kKept)[0], train_on_gpu(folder, 1, sets)[0]);
+}
+
+namespace {
+
+// Products read each of their operands for its largest value.
+class WithoutPlaces final : public ForwardedOps<WithoutPlaces> {
+ public:
+  explicit WithoutPlaces(std::unique_ptr<Ops> ops) : ops_(std::move(ops)) {}
+  [[nodiscard]] std::string description() const override { return ops_->description(); }
+  template <class Result, class... Parameters, class... Given>
+  Result carry_out(OpsCall /*call*/, Result (Ops::*operation)(Parameters...),
+                   const Given&... given) {
+    return (ops_.get()->*operation)(without(given)...);
+  }
+  void apply_all(std::span<const ElementwiseCall> calls) override { ops_->apply_all(calls); }
+  void adamw_packed(std::span<const PackedAdamW> calls) override { ops_->adamw_packed(calls); }
+
+ private:
+  template <class Argument>
+  static Argument without(Argument argument) {
+    for_tensors(argument, [](auto& tensor) { tensor.largest = nullptr; });
+    return argument;
+  }
+  std::unique_ptr<Ops> ops_;
+};
+
+}  // namespace
+
+TEST_CASE("operands' largest values by what writes them have the bits of those read on a GPU") {
+  const auto [folder, sets] = GENERATE(table<std::string, Settings>(
+      {{"gpt2-accum", {}},
+       {"gpt2-accum", {"train.keep=all", "train.recompute=full"}},
+       {"gpt2-accum", {"train.recompute=selective", "train.frozen=[\"h.*.weight\"]"}},
+       {"llama-tiny", kFloat8Widths},
+       {"llama-tiny", kFloat8Widths + Settings{"train.keep=all", "train.recompute=selective"}},
+       {"llama-tiny", kFloat8Widths + Settings{"train.recompute=full", "train.grad_accum=2"}}}));
+  CAPTURE(folder, sets);
+  const RunConfig config =
+      golden_config(folder, 1, kFloat8 + sets + Settings{"train.gemm_cache=off"});
+  const auto train = [&](bool has_places) {
+    Backend backend = make_cuda_backend(0, config.train, 1);
+    if (!has_places) backend.ops = std::make_unique<WithoutPlaces>(std::move(backend.ops));
+    return train_timed(config, std::move(backend), 3).trained;
+  };
+  check_same(train(true), train(false));
 }
 
 TEST_CASE("hybrid strategies have the bits of DDP on a GPU") {

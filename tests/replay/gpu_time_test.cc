@@ -106,9 +106,36 @@ TEST_CASE("what is kept is not made again", "[replay]") {
   CHECK(seconds_of(all, kActivations) < seconds_of(none, kActivations));
 }
 
-TEST_CASE("kernels of f32 and of 8 bits are not predicted", "[replay]") {
-  CHECK_THROWS_WITH(check_predictable(plan_run(small_run({}), 1)),
+TEST_CASE("kernels of f32 are not predicted, nor products in 8 bits whose rate is not known",
+          "[replay]") {
+  const Gpu& h100 = find_gpu("h100");
+  CHECK_THROWS_WITH(check_predictable(plan_run(small_run({}), 1), h100),
                     Catch::Contains("set train.precision=bf16"));
+  const RunPlan float8 = plan_of({"train.matmul=fp8", "model.init=normal"}, "gpt2-accum");
+  CHECK(can_predict(float8, h100));
+  CHECK_THROWS_WITH(check_predictable(float8, find_gpu("b200")),
+                    Catch::Contains("b200") && Catch::Contains("set train.matmul=precision"));
+}
+
+TEST_CASE("products in 8 bits read half as much, and passes before them make the codes",
+          "[replay]") {
+  const std::string folder = GENERATE("gpt2-accum", "llama-tiny");
+  const Settings large = {"model.init=normal",   "model.hidden=2048",  "model.layers=2",
+                          "model.heads=16",      "model.context=2048", "data.sequence=2048",
+                          "train.micro_batch=4", "train.device=cuda"};
+  const auto step_of = [&](const Settings& sets) {
+    return time_by_class(plan_of(large + sets, folder), find_gpu("h100"));
+  };
+  const StepClasses halves = step_of({}), again = step_of({"train.matmul=fp8"}),
+                    kept = step_of({"train.matmul=fp8", "train.fp8_weights=kept"});
+  using enum KernelClass;
+  for (const KernelClass of : {kForwardProducts, kInputProducts, kWeightProducts}) {
+    CHECK(seconds_of(again, of) < seconds_of(halves, of));
+    CHECK(seconds_of(again, of) > seconds_of(halves, of) / 2);
+  }
+  CHECK(seconds_of(kept, kInputProducts) < seconds_of(again, kInputProducts));
+  CHECK(seconds_of(kept, kWeightProducts) == seconds_of(again, kWeightProducts));
+  CHECK(seconds_of(again, kHeadProducts) == seconds_of(halves, kHeadProducts));
 }
 
 TEST_CASE("a GPU works through the logits in pieces of whole tiles and about one size",

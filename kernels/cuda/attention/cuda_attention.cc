@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "kernels/cuda/attention/attention_launch.h"
+#include "kernels/cuda/cuda_parts.h"
 #include "kernels/cuda/cudnn/cudnn_library.h"
 #include "kernels/cudnn_workspace.h"
 #include "lib/base/log.h"
@@ -108,6 +109,10 @@ void CudaAttention::attend(const AttentionBackward& args) {
   const Path& path = path_for(args, arrays);
   check_cuda(launch_attention_delta(queue_.stream(), args), "launch the row sums of attention");
   check_cuda(path.backward(queue_.stream(), args), "launch attention_backward");
+}
+
+void CudaAttention::raise_largest(const Tensor& written) {
+  if (written.largest != nullptr) gxp::raise_largest(queue_, written.largest, written);
 }
 
 }  // namespace gxp

@@ -28,6 +28,7 @@ class CudaAttention : public AttentionOps {
  private:
   void attend(const AttentionForward& args) override;
   void attend(const AttentionBackward& args) override;
+  void raise_largest(const Tensor& written) override;
 
   template <class Args, class Compute>
   bool is_computed_by_cudnn(const Args& args, std::initializer_list<const void*> arrays,

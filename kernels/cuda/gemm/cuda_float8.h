@@ -15,7 +15,7 @@ struct Float8Matrix {
 };
 
 // Queues the kernels that make them in float8_bytes() from `at` on, which is aligned to
-// kProductCopyAlignment; `at` moves past them.
+// kProductCopyAlignment; `at` moves past them. x is read once more if it has no `largest`.
 Float8Matrix make_float8(CudaQueue& queue, std::byte*& at, const ConstTensor& x, Float8 type,
                          Float8Ways ways);
 // The same of a weight, both ways, in kept memory; no kernel if they are there. Else `at` is used.

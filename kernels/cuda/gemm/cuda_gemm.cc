@@ -276,7 +276,9 @@ void CudaGemm::differentiate_gelu(const LinearBackward& layer, const ConstTensor
 // dx *= gelu'(in), and `value`, which may be that of in or null, becomes gelu(in).
 void CudaGemm::slope_of_gelu(const LinearBackward& layer, void* value) {
   layer.start(LinearPart::kActivation);
-  gelu_backward(layer.dx, value == nullptr ? Tensor() : like(layer.in, value), layer.dx, layer.in);
+  const Tensor activated =
+      value == nullptr ? Tensor() : like(layer.in, value).with_largest(layer.in.largest);
+  gelu_backward(layer.dx, activated, layer.dx, layer.in);
 }
 
 void CudaGemm::multiply_float8(const Tensor& out, const ConstTensor& a, const ConstTensor& b,

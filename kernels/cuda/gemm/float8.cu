@@ -1,8 +1,9 @@
 #include <utility>
 
+#include "kernels/cuda/cuda_parts.h"
 #include "kernels/cuda/for_each.cuh"
 #include "kernels/cuda/gemm/cuda_float8.h"
-#include "kernels/cuda/reduce.cuh"
+#include "kernels/cuda/largest.cuh"
 #include "kernels/cuda/typed.cuh"
 #include "kernels/math/float8.h"
 #include "lib/base/bytes.h"
@@ -11,13 +12,11 @@
 namespace gxp {
 namespace {
 
-constexpr unsigned kThreads = 256;
-
 // The scale of one matrix, in the GPU's memory: nobody on the host waits for it. cuBLASLt refuses a
 // product whose factors do not lie at multiples of 16 bytes (13.1 on an H100: "not supported").
 struct Float8Scale {
   alignas(16) float factor;  // times a code's number is what the matrix has
-  uint32_t largest;          // the bits of its largest |x|
+  float largest;             // |x| of it, unless the tensor has a place for that
 };
 
 struct Float8Codes {
@@ -25,24 +24,6 @@ struct Float8Codes {
   uint8_t* as_stored = nullptr;   // (rows, columns); none if null
   uint8_t* transposed = nullptr;  // (columns, float8_rows(rows)); none if null
 };
-
-__device__ __forceinline__ uint32_t magnitude_of(float x) {
-  return bits_as<uint32_t>(x) & 0x7fffffffu;
-}
-
-// A maximum does not depend on the order in which blocks come to it.
-template <int N, class T>
-__global__ void largest_kernel(size_t count, uint32_t* largest, const T* x) {
-  const size_t stride = size_t{gridDim.x} * blockDim.x * N;
-  uint32_t most = 0;
-  for (size_t i = (size_t{blockIdx.x} * blockDim.x + threadIdx.x) * N; i < count; i += stride) {
-    const Floats<N> values = load<N>(x + i);
-#pragma unroll
-    for (int j = 0; j < N; ++j) most = Max()(most, magnitude_of(values.at[j]));
-  }
-  most = reduce_block(most, Max(), 0u);
-  if (threadIdx.x == 0) atomicMax(largest, most);
-}
 
 // The codes of four numbers, the first in the lowest byte.
 template <Float8 type>
@@ -76,14 +57,21 @@ template <class T>
 struct Matrix {
   size_t rows, columns;
   const T* x;
+  const float* largest;  // |x|
 };
 
+// Of numbers whose largest |x| nobody has raised (largest.cuh): not wrong codes, but NaNs.
+__device__ __forceinline__ float scale_of(float largest, Float8 type) {
+  const auto bits = bits_as<uint32_t>(largest);
+  return bits < Largest::kLeast ? bits_as<float>(0x7fc00000u) : float8_scale(bits, type);
+}
+
 template <Float8 type, class T>
-__global__ void float8_kernel(Matrix<T> matrix, Float8Codes codes, Float8Scale* of_all) {
+__global__ void float8_kernel(Matrix<T> matrix, Float8Codes codes, float* factor) {
   __shared__ uint32_t tile[kTile][kWords + 1];  // of a column, words of 4 rows
-  const float scale = float8_scale(of_all->largest, type);
+  const float scale = scale_of(*matrix.largest, type);
   if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0 && threadIdx.y == 0)
-    of_all->factor = 1.0f / scale;
+    *factor = 1.0f / scale;
   const size_t column = size_t{blockIdx.x} * kTile + threadIdx.x * 4;
   uint32_t words[4];  // of a row, 4 columns
 #pragma unroll
@@ -118,41 +106,33 @@ __global__ void float8_kernel(Matrix<T> matrix, Float8Codes codes, Float8Scale* 
 
 template <Float8 type, class T>
 cudaError_t launch(cudaStream_t stream, const Matrix<T>& matrix, const Float8Codes& codes,
-                   Float8Scale* scale) {
+                   float* factor) {
   const dim3 tiles(unsigned((matrix.columns + kTile - 1) / kTile),
                    unsigned((matrix.rows + kTile - 1) / kTile));
   const auto config = config_of(stream, tiles, dim3(kWords, kWords));
-  return cudaLaunchKernelEx(&config, float8_kernel<type, T>, matrix, codes, scale);
+  return cudaLaunchKernelEx(&config, float8_kernel<type, T>, matrix, codes, factor);
 }
 
-// Sets `scale->largest`, which a cudaMemsetAsync() clears first.
-cudaError_t launch_largest(const GpuStream& stream, size_t count, Float8Scale* scale,
-                           ConstCudaArray x) {
-  const cudaError_t result = cudaMemsetAsync(&scale->largest, 0, sizeof scale->largest, stream);
-  if (result != cudaSuccess) return result;
-  return with_element(x.type, [&](auto element) {
+// Makes the codes of x, in one read of it, and their factor. Columns are a multiple of 4 and x lies
+// in fours.
+cudaError_t launch_float8(cudaStream_t stream, const ConstTensor& x, const float* largest,
+                          const Float8Codes& codes, float* factor) {
+  return with_element(x.dtype, [&](auto element) {
     using T = decltype(element);
-    const T* const from = elements<T>(x);
-    const bool in_fours = count % 4 == 0 && lie_in_fours(from);
-    const auto config =
-        config_of(stream, blocks_for(stream.gpu, in_fours ? count / 4 : count, kThreads), kThreads);
-    return in_fours
-               ? cudaLaunchKernelEx(&config, largest_kernel<4, T>, count, &scale->largest, from)
-               : cudaLaunchKernelEx(&config, largest_kernel<1, T>, count, &scale->largest, from);
+    const Matrix<T> matrix{x.shape.rows(), x.shape.columns(), elements<T>(array_of(x)), largest};
+    if (matrix.columns % 4 != 0 || !lie_in_fours(matrix.x)) return cudaErrorInvalidValue;
+    return codes.type == Float8::kE4M3 ? launch<Float8::kE4M3>(stream, matrix, codes, factor)
+                                       : launch<Float8::kE5M2>(stream, matrix, codes, factor);
   });
 }
 
-// Makes the codes of x(rows, columns), in one read of it, and sets `scale->factor`, from `largest`.
-// Columns are a multiple of 4 and x lies in fours.
-cudaError_t launch_float8(cudaStream_t stream, size_t rows, size_t columns,
-                          const Float8Codes& codes, Float8Scale* scale, ConstCudaArray x) {
-  return with_element(x.type, [&](auto element) {
-    using T = decltype(element);
-    const Matrix<T> matrix{rows, columns, elements<T>(x)};
-    if (columns % 4 != 0 || !lie_in_fours(matrix.x)) return cudaErrorInvalidValue;
-    return codes.type == Float8::kE4M3 ? launch<Float8::kE4M3>(stream, matrix, codes, scale)
-                                       : launch<Float8::kE5M2>(stream, matrix, codes, scale);
-  });
+// The place of x's largest |x|; if it has none, of_all's, for which x is read.
+const float* largest_of(const CudaQueue& queue, const ConstTensor& x, Float8Scale* of_all) {
+  if (x.largest != nullptr) return x.largest;
+  float* const place = &of_all->largest;
+  check_cuda(cudaMemsetAsync(place, 0, sizeof *place, queue.stream()), "clear largest");
+  raise_largest(queue, place, x);
+  return place;
 }
 
 // Where they lie, from `at` on, which moves past them.
@@ -182,10 +162,8 @@ Float8Places place_float8(std::byte*& at, const ConstTensor& x, Float8 type, Flo
 Float8Matrix make_float8(CudaQueue& queue, std::byte*& at, const ConstTensor& x, Float8 type,
                          Float8Ways ways) {
   const auto [codes, scale] = place_float8(at, x, type, ways);
-  check_cuda(launch_largest(queue.stream(), x.count(), scale, array_of(x)), "launch largest");
-  check_cuda(
-      launch_float8(queue.stream(), x.shape.rows(), x.shape.columns(), codes, scale, array_of(x)),
-      "launch float8");
+  const float* const largest = largest_of(queue, x, scale);
+  check_cuda(launch_float8(queue.stream(), x, largest, codes, &scale->factor), "launch float8");
   return Float8Places{codes, scale}.matrix();
 }
 

@@ -43,6 +43,7 @@ UnitTensors bind_unit(const RunPlan& plan, const StepShape& shape, const Program
   t.borrowed_gradient = first(tensors_of(spec.borrows_from, op.gradients.borrowed));
   if (op.buffers.codes != kNoBuffer) t.codes = memory.tensor(op.buffers.codes);
   t.makes_codes = op.kind == OpKind::kForward && op.micro == 0;
+  if (op.buffers.largest != kNoBuffer) t.largest = memory.tensor(op.buffers.largest);
   t.saved = flat(op.buffers.saved);
   t.scratch = flat(op.buffers.scratch);
   t.tokens = shaped(op.buffers.tokens, tokens);
