@@ -55,7 +55,7 @@ void add_owners(Setting& setting) {
   setting.owners = owned->owners(setting.key);
   setting.named_by = owned->named_by;
   if (!setting.owners.empty())
-    setting.doc = fmt::format("{} only: {}", fmt::join(setting.owners, " and "), setting.doc);
+    setting.doc = fmt::format("{} only. {}", fmt::join(setting.owners, " and "), setting.doc);
 }
 
 struct Schema {
@@ -75,7 +75,7 @@ class FieldReader {
 
   template <class Member>
   void operator()(std::string_view key, Member Struct::*member, std::string_view doc,
-                  const Check& check = anything) {
+                  const Check& check = anything, const OptionForm& option = {}) {
     Setting setting{.section = schema_.sections.back().name,
                     .key = std::string(key),
                     .doc = std::string(doc),
@@ -88,7 +88,8 @@ class FieldReader {
                     .set =
                         [part = part_, member](RunConfig& run, const Value& value) {
                           run.*part.*member = Member(std::get<Held<Member>>(value));
-                        }};
+                        },
+                    .option = option};
     add_owners(setting);
     schema_.settings.push_back(std::move(setting));
   }
