@@ -68,7 +68,7 @@ def choices(options, profile):
     builtin = ["--profile", "builtin"]
     found = [Way("chosen", builtin), Way("calibrated", ["--profile", profile])]
     if options.memory == "ordinary":
-        found.append(Way("without the kernel", builtin + ["--kernel-copies", "false"]))
+        found.append(Way("without the kernel", builtin + ["--set", "comm.kernel_copies=false"]))
     return found
 
 

@@ -71,8 +71,8 @@ int run(const DoctorOptions& options) {
 std::function<int()> define_topo_doctor(CLI::App& app) {
   auto options = std::make_shared<DoctorOptions>();  // kept alive by the returned action
   app.add_option("--from", options->from,
-                 "Host: live for this one, or a directory or archive with the /proc and /sys of "
-                 "another, as hwloc-gather-topology records them")
+                 "This host (live), or a recorded /proc and /sys: a directory or archive. "
+                 "hwloc-gather-topology records one")
       ->type_name("ROOT|live")
       ->capture_default_str();
   add_format_option(app, options->format);
