@@ -7,7 +7,7 @@ build=${1:?"the build's folder"}
 first=${2:-rxe0} second=${3:-rxe1}
 gxp=$build/cmd/gxp
 work=$(mktemp -d)
-verbs=(--transport verbs --protect none --verbs-devices "$first,$second")
+verbs=(--transport verbs --protect none --set "comm.verbs_devices=$first,$second")
 
 median() { sort -n | awk '{ at[NR] = $1 } END { print at[int((NR + 1) / 2)] }'; }
 

@@ -11,6 +11,7 @@
 #include "cmd/manual.h"
 #include "lib/base/error.h"
 #include "lib/base/text/near_match.h"
+#include "lib/config/settings.h"
 
 namespace gxp {
 namespace {
@@ -54,6 +55,19 @@ std::string exit_code_help() {
   return text;
 }
 
+// "; use --set comm.streams=VALUE" for --streams, where `app` has --set; "" if no setting of [comm]
+// has this name.
+std::string setting_remedy(const CLI::App& app, const std::string& option) {
+  std::string key = option.substr(std::min(option.size(), size_t{2}));
+  std::ranges::replace(key, '-', '_');
+  if (app.get_option_no_throw("--set") == nullptr) return "";
+  for (const Setting& setting : settings()) {
+    if (setting.section == "comm" && (setting.key == key || setting.option.names.ends_with(option)))
+      return fmt::format("; use --set {}=VALUE", setting.name());
+  }
+  return "";
+}
+
 // The message for the first argument that nothing has taken.
 std::string explain_leftover(const CLI::App& app) {
   const CLI::App* place = &app;
@@ -64,7 +78,9 @@ std::string explain_leftover(const CLI::App& app) {
   if (leftover.empty()) return "unexpected argument";
   const std::string word = leftover[0].substr(0, leftover[0].find('='));
   if (word.starts_with('-')) {
-    return fmt::format("unknown option '{}'{}", word, did_you_mean(word, option_names(*place)));
+    const std::string remedy = setting_remedy(*place, word);
+    return fmt::format("unknown option '{}'{}", word,
+                       remedy.empty() ? did_you_mean(word, option_names(*place)) : remedy);
   }
   if (place != &app)
     return fmt::format("unexpected argument '{}'{}", word,

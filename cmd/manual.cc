@@ -7,6 +7,7 @@
 #include <set>
 
 #include "cmd/exit_codes.h"
+#include "cmd/options.h"
 #include "lib/config/print.h"
 #include "lib/config/settings.h"
 
@@ -71,17 +72,75 @@ std::string option_manual(const CLI::Option& option) {
   return fmt::format(".TP\n{}\n{}.\n", option_heading(option), to_roff(description_of(option)));
 }
 
+// The first sentence of a description: what --help shows, where the manual has all of it.
+std::string first_sentence(const std::string& text) { return text.substr(0, text.find(". ")); }
+
+constexpr size_t kHelpWidth = 100;
+constexpr size_t kHelpColumn = 28;  // of the descriptions
+
+// Appends `text` to `line`, broken at spaces and behind '|', with later lines at `indent`.
+std::string wrap(std::string line, const std::string& text, size_t indent) {
+  std::string wrapped;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find_first_of(" |", begin), text.size() - 1) + 1;
+    const std::string word = text.substr(begin, end - begin);
+    const size_t width = line.size() + word.size() - size_t(word.back() == ' ');
+    if (width > kHelpWidth) {
+      wrapped += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+      line = std::string(indent, ' ');
+    }
+    line += word;
+    begin = end;
+  }
+  return wrapped + line + '\n';
+}
+
+// An option's names, and its description in a column of its own where there is room for one.
+std::string help_entry(const std::string& names, const std::string& description) {
+  const std::string head = "  " + names;
+  if (head.size() + 2 <= kHelpColumn)
+    return wrap(head + std::string(kHelpColumn - head.size(), ' '), description, kHelpColumn);
+  return wrap("", head + "  " + description, kHelpColumn);
+}
+
 class HelpFormatter : public CLI::Formatter {
  public:
-  std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
-    return is_positional ? option->get_name(true, false)
-                         : fmt::format("{}", fmt::join(names_of(*option), ","));
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    std::string text = make_description(app) + make_usage(app, std::move(name));
+    text += make_positionals(app);
+    for (const std::string& group : app->get_groups()) text += group_help(*app, group);
+    text += make_subcommands(app, mode);
+    const std::string footer = make_footer(app);
+    return footer.empty() ? text : text + '\n' + footer;
   }
-  std::string make_option_opts(const CLI::Option* option) const override {
-    return option->get_positional() || !takes_value(*option) ? "" : ' ' + type_of(*option);
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    const std::string name =
+        is_positional ? option->get_name(true, false) : heading_of(*option, ",");
+    std::string text = first_sentence(option->get_description());
+    if (text.ends_with('.')) text.pop_back();
+    if (!option->get_default_str().empty())
+      text += fmt::format(" (default {})", option->get_default_str());
+    return help_entry(name, text);
   }
-  std::string make_option_desc(const CLI::Option* option) const override {
-    return description_of(*option);
+
+ private:
+  static std::string heading_of(const CLI::Option& option, std::string_view between) {
+    const std::string names = fmt::format("{}", fmt::join(names_of(option), between));
+    return takes_value(option) ? names + ' ' + type_of(option) : names;
+  }
+
+  // A group whose options are for few users is a list of names; the manual explains them.
+  std::string group_help(const CLI::App& app, const std::string& group) const {
+    const auto options = app.get_options([&](const CLI::Option* option) {
+      return option->get_group() == group && option->nonpositional();
+    });
+    if (group.empty() || options.empty()) return "";
+    if (!is_listed_briefly(group)) return make_group(group, false, options);
+    std::vector<std::string> headings;
+    for (const CLI::Option* option : options) headings.push_back(heading_of(*option, ","));
+    return fmt::format("\n{}, see the man page:\n", group) +
+           wrap("  ", fmt::format("{}", fmt::join(headings, ", ")), 2);
   }
 };
 

@@ -23,22 +23,10 @@
 namespace gxp {
 namespace {
 
-// "--segment-bytes". The deadline has nccl-tests' name.
-std::string option_of(const Setting& setting) {
-  if (setting.key == "timeout_s") return "-T,--timeout";
-  std::string name = "--" + setting.key;
-  std::ranges::replace(name, '_', '-');
-  return name;
-}
-
 std::string type_name_of(const Setting& setting) {
+  if (!setting.option.value.empty()) return std::string(setting.option.value);
   if (!setting.check.words.empty()) return fmt::format("{}", fmt::join(setting.check.words, "|"));
-  if (setting.key == "profile") return "FILE";
-  if (setting.key == "flight_recorder") return "DIR";
-  if (setting.type == SettingType::kText) return "NAME";
-  if (setting.type == SettingType::kBytes) return "SIZE";
-  if (setting.type == SettingType::kBool) return "true|false";
-  return "N";
+  return setting.type == SettingType::kBytes ? "SIZE" : "N";
 }
 
 // The names of algorithms come from their table, which lib/config does not know.
@@ -95,7 +83,7 @@ std::string short_size(size_t bytes) {
 }  // namespace
 
 void add_format_option(CLI::App& app, Format& format) {
-  add_choice_option(app, "--format", format, kFormatNames, "Format of the results on stdout");
+  add_choice_option(app, "--format", format, kFormatNames, "Output format");
 }
 
 void add_under(CLI::App& app, const char* heading, const std::function<void()>& add) {
@@ -107,18 +95,16 @@ void add_under(CLI::App& app, const char* heading, const std::function<void()>& 
 
 void add_launch_options(CLI::App& app, LaunchRequest& request) {
   add_nproc_option(app, request.nproc);
-  add_under(app, "Starting ranks", [&] {
+  add_under(app, kStartingRanks, [&] {
     add_number_option(app, "--nnodes", request.nnodes, 1, 65536,
-                      "Hosts that run this same command");
+                      "Number of hosts that run this command");
     add_number_option(app, "--node-rank", request.node_rank, 0, INT_MAX,
-                      "This host's number among these hosts");
-    app.add_option("--master", request.master,
-                   "Address at which rank 0, on the first host, listens")
+                      "Number of this host, from 0");
+    app.add_option("--master", request.master, "Address of rank 0, which is on host 0")
         ->type_name("HOST:PORT");
     app.add_flag("--no-bind", request.no_bind,
-                 "Let the system move ranks between CPUs; by default each rank is bound to its "
-                 "share of the CPUs, unless there are fewer CPUs than ranks and ranks cannot share "
-                 "them evenly");
+                 "Let the OS move ranks between CPUs. By default each rank is bound to its share "
+                 "of the CPUs, unless ranks outnumber the CPUs and cannot share them evenly");
     // A clock cannot count 1e10 s.
     add_number_option(app, "--join-timeout", request.join_timeout_s, 0.001, 1e6,
                       "Seconds to wait until all ranks have joined")
@@ -127,17 +113,21 @@ void add_launch_options(CLI::App& app, LaunchRequest& request) {
 }
 
 void add_comm_options(CLI::App& app, std::vector<std::string>& sets) {
-  add_under(app, "Settings of [comm], see gxp.toml(5)", [&] {
+  add_under(app, kCommSettings, [&] {
     for (const Setting& setting : settings()) {
-      if (setting.section != "comm") continue;
+      if (setting.section != "comm" || setting.option.names.empty()) continue;
       const auto add = [&sets, name = setting.name()](const std::string& value) {
         sets.push_back(name + "=" + value);
       };
-      app.add_option_function<std::string>(option_of(setting), add, doc_of(setting))
+      app.add_option_function<std::string>(std::string(setting.option.names), add, doc_of(setting))
           ->type_name(type_name_of(setting))
           ->default_str(default_of(setting));
     }
   });
+}
+
+bool is_listed_briefly(std::string_view heading) {
+  return heading == kStartingRanks || heading == kCommSettings || heading == kSimulating;
 }
 
 template <class Number>
@@ -181,11 +171,25 @@ void add_size_option(CLI::App& app, const char* names, size_t& bytes,
       ->default_str(short_size(bytes));
 }
 
-void add_set_option(CLI::App& app, std::vector<std::string>& sets) {
-  app.add_option("--set", sets, "Override a setting of the run file; may be repeated")
-      ->type_name("SECTION.KEY=VALUE")
+namespace {
+
+void add_sets(CLI::App& app, std::vector<std::string>& sets, const char* type,
+              const char* description) {
+  app.add_option("--set", sets, description)
+      ->type_name(type)
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+}  // namespace
+
+void add_set_option(CLI::App& app, std::vector<std::string>& sets) {
+  add_sets(app, sets, "SECTION.KEY=VALUE", "Override a setting of the run file; may be repeated");
+}
+
+void add_set_comm_option(CLI::App& app, std::vector<std::string>& sets) {
+  add_sets(app, sets, "comm.KEY=VALUE",
+           "Change a setting of [comm], see gxp.toml(5); may be repeated");
 }
 
 namespace {

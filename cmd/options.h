@@ -27,9 +27,15 @@ void add_format_option(CLI::App& app, Format& format);
 // --nproc --nnodes --node-rank --master --no-bind --join-timeout: how a command's ranks start.
 void add_launch_options(CLI::App& app, LaunchRequest& request);
 
-// --transport, --algorithm, ...: an option for each setting of [comm]; each adds "comm.KEY=VALUE"
-// to `sets`, for load_comm_config().
+// --transport, --algorithm, ...: an option for each setting of [comm] that has one (OptionForm);
+// each adds "comm.KEY=VALUE" to `sets`, for load_comm_config().
 void add_comm_options(CLI::App& app, std::vector<std::string>& sets);
+
+// --set comm.KEY=VALUE, any number of times; for load_comm_config().
+void add_set_comm_option(CLI::App& app, std::vector<std::string>& sets);
+
+// Whether --help only lists the names of the options under this heading.
+bool is_listed_briefly(std::string_view heading);
 
 // The type of an option that names a row of a table: "adamw|sgd|lion".
 template <class Table>
@@ -38,6 +44,11 @@ std::string names_of(const Table& table) {
   for (const auto& row : table) names.push_back(row.name);
   return fmt::format("{}", fmt::join(names, "|"));
 }
+
+// Headings of options that few users need.
+inline constexpr const char* kStartingRanks = "Starting ranks";
+inline constexpr const char* kCommSettings = "Settings of [comm] as options";
+inline constexpr const char* kSimulating = "With --simulate";
 
 // Calls add(), whose options help and manual show under `heading`.
 void add_under(CLI::App& app, const char* heading, const std::function<void()>& add);

@@ -11,31 +11,28 @@ namespace gxp {
 
 void add_plan_options(CLI::App& app, TrainPlan& plan, std::string& software) {
   add_under(app, kWithModel, [&] {
-    app.add_option("--software", software, "Software that trains the model")
+    app.add_option("--software", software, "Training software whose memory and time are predicted")
         ->type_name(names_of(softwares()))
         ->capture_default_str();
     add_number_option(app, "--micro-batch", plan.micro_batch, 1, 1 << 16,
-                      "Sequences of a micro-batch");
+                      "Sequences per micro-batch");
     CLI::Option* accumulate = add_number_option(app, "--accumulate", plan.accumulation, 1, 1 << 20,
-                                                "Micro-batches of a step");
+                                                "Micro-batches per step");
     if (plan.accumulation == 0) accumulate->default_str("as many as fill the pipeline");
     add_number_option(app, "--shard", plan.shard, 1, kMostGpus,
-                      "Hybrid sharding: data-parallel ranks of a shard group")
+                      "Data-parallel ranks per shard group (hybrid sharding)")
         ->default_str("all");
-    add_number_option(app, "--tensor-parallel", plan.tensor, 1, 1 << 10,
-                      "GPUs that share each layer");
-    add_number_option(app, "--pipeline-parallel", plan.pipeline, 1, 1 << 10,
-                      "Pipeline stages into which the layers are cut");
+    add_number_option(app, "--tensor-parallel", plan.tensor, 1, 1 << 10, "Tensor-parallel size");
+    add_number_option(app, "--pipeline-parallel", plan.pipeline, 1, 1 << 10, "Pipeline stages");
     add_number_option(app, "--interleave", plan.interleave, 1, 1 << 10,
-                      "Parts of the model on each pipeline stage");
+                      "Model chunks per pipeline stage (interleaved schedule)");
     app.add_flag("--no-sequence-parallel{false}", plan.sequence_parallel,
-                 "Keep norms and residuals whole on each tensor-parallel GPU");
-    add_number_option(app, "--context-parallel", plan.context, 1, 1 << 10,
-                      "GPUs that share each sequence");
+                 "Turn off sequence parallelism");
+    add_number_option(app, "--context-parallel", plan.context, 1, 1 << 10, "Context-parallel size");
     add_choice_option(app, "--recompute", plan.recompute, kRecomputeNames,
-                      "Activations that the backward pass recomputes");
+                      "Activations to recompute in the backward pass");
     add_choice_option(app, "--offload", plan.offload, kOffloadNames,
-                      "States that are in host memory between steps");
+                      "State kept in host memory between steps");
   });
 }
 

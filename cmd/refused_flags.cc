@@ -15,18 +15,18 @@ struct RefusedFlag {
 };
 
 constexpr RefusedFlag kRefused[] = {
-    {"-t,--nthreads", "1", "a rank is a process; --nproc says how many"},
+    {"-t,--nthreads", "1", "each rank is a process; use --nproc"},
     {"-g,--ngpus", "1",
      "a rank has one GPU, with --device cuda; --nproc says how many ranks there are"},
-    {"-p,--parallel_init", "0", "each process makes one rank"},
-    {"-y,--stream_null", "0", "calls have a stream of their own"},
+    {"-p,--parallel_init", "0", "each process is one rank"},
+    {"-y,--stream_null", "0", "calls use a stream of their own"},
     {"-G,--cudagraph", "0", "the host orders the steps of a call, so no graph holds it"},
     {"-C,--report_cputime", "0", "a call returns when it is done, so its latency is the time"},
     {"-R,--local_register", "0", "use --memory communicator"},
-    {"-x,--cta_policy", "0", "calls choose themselves what they use of a GPU"},
-    {"-D,--device_implementation", "0", "calls choose themselves what they use of a GPU"},
-    {"-V,--device_cta_count", "", "calls choose themselves what they use of a GPU"},
-    {"-M", "0", "memory is predicted before the run; --memory says where buffers come from"},
+    {"-x,--cta_policy", "0", "calls choose their CTAs themselves"},
+    {"-D,--device_implementation", "0", "calls choose their CTAs themselves"},
+    {"-V,--device_cta_count", "", "calls choose their CTAs themselves"},
+    {"-M", "0", "memory is predicted before the run; --memory sets the origin of buffers"},
     {"-K,--per_iter_skip", "0", "use -w, which warms up untimed"},
 };
 

@@ -18,12 +18,12 @@ constexpr std::array kStopSignals = {SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
 // A signal handler has no argument to keep its findings in.
 std::atomic<int> caught{0};
-std::atomic<bool> insisting{false};  // may_insist
-std::atomic<int> wish{0};            // the first SIGINT or SIGTERM
-std::atomic<int64_t> wished_at{0};   // ns of CLOCK_MONOTONIC; 0: not yet
+std::atomic<bool> insisting{false};    // may_insist
+std::atomic<int> request{0};           // the first SIGINT or SIGTERM
+std::atomic<int64_t> requested_at{0};  // ns of CLOCK_MONOTONIC; 0: not yet
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<int64_t>::is_always_lock_free);
 
-constexpr int64_t kSameWish = 1'000'000'000;  // ns
+constexpr int64_t kSameRequest = 1'000'000'000;  // ns
 
 int64_t now() {
   timespec time{};
@@ -33,7 +33,7 @@ int64_t now() {
 
 [[noreturn]] void end_at_once() {
   constexpr std::string_view kText =
-      "gxp: error: end at once: a second signal came; what was not saved is lost\n";
+      "gxp: error: stopped at once by a second signal; unsaved steps are lost\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText.data(), kText.size());
   ::_exit(exit_code(ErrorKind::kPeer));
 }
@@ -42,10 +42,10 @@ void keep(int signal) {
   int none = 0;
   if (signal == SIGINT || signal == SIGTERM) {
     int first = 0;
-    const int64_t at = wished_at;
-    if (wish.compare_exchange_strong(first, signal))
-      wished_at = now();
-    else if (insisting && (signal != first || (at > 0 && now() - at > kSameWish)))
+    const int64_t at = requested_at;
+    if (request.compare_exchange_strong(first, signal))
+      requested_at = now();
+    else if (insisting && (signal != first || (at > 0 && now() - at > kSameRequest)))
       end_at_once();
   }
   caught.compare_exchange_strong(none, signal);

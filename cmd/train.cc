@@ -54,7 +54,7 @@ void check_usable(const TrainOptions& options, const RunConfig& run) {
          "--overwrite: --resume goes on from what this would remove; give one of them");
   }
   if (run.comm.codec != "none") {
-    fail(ErrorKind::kConfig, "comm.codec {}: train sends gradients as they are; leave it at none",
+    fail(ErrorKind::kConfig, "comm.codec {}: train does not compress gradients; leave it at none",
          run.comm.codec);
   }
 }
@@ -129,25 +129,24 @@ int run(TrainOptions& options) {
 
 std::function<int()> define_train(CLI::App& app) {
   auto options = std::make_shared<TrainOptions>();  // kept alive by the returned action
-  app.add_option("RUN.toml", options->config_path, "TOML file of the run; see gxp.toml(5)")
-      ->required();
+  app.add_option("RUN.toml", options->config_path, "Run file, see gxp.toml(5)")->required();
   add_set_option(app, options->sets);
   app.add_flag("--print-config", options->print_config,
-               "Print every setting with its origin, and exit");
+               "Print every setting and where its value comes from, then exit");
   add_launch_options(app, options->launch);
   app.add_flag("--resume", options->run.resume,
                "Continue from the newest checkpoint in checkpoint.dir");
   app.add_flag("--overwrite", options->run.overwrite,
                "Replace the checkpoints and metrics of an earlier run");
   app.add_option("--metrics", options->run.metrics_path,
-                 "Also write the metrics of each step to this file")
+                 "Also write the metrics of each step to FILE")
       ->type_name("FILE");
   add_number_option(app, "--generate", options->run.generate, 0, INT_MAX,
-                    "Tokens of text to generate at the end");
+                    "Generate N tokens of text at the end");
   app.add_option("--prompt", options->run.prompt, "Text that --generate continues")
       ->type_name("TEXT");
   app.add_option("--temperature", options->run.temperature,
-                 "Sampling temperature of the generated text; lower is more predictable")
+                 "Sampling temperature of --generate. Lower is more predictable")
       ->check(check_positive)
       ->type_name("T")
       ->capture_default_str();

@@ -127,14 +127,13 @@ Report make_report(const ClassMeasurement& measured, const std::optional<Predict
 }  // namespace
 
 void add_time_options(CLI::App& app, TimeOptions& options) {
-  CLI::Option* by_class =
-      app.add_flag("--time-by-class", options.by_class,
-                   "Instead of the whole run, train nine steps, save nothing, and print how long "
-                   "each class of kernels takes");
+  CLI::Option* by_class = app.add_flag(
+      "--time-by-class", options.by_class,
+      "Train nine steps and print the time of each class of kernels. Nothing is saved");
   for (const char* other : {"--resume", "--overwrite", "--metrics", "--generate"})
     by_class->excludes(other);
   app.add_option("--predicted-on", options.predicted_on,
-                 "GPU whose predicted times are compared with the measured ones")
+                 "GPU whose predicted times are shown next to the measured ones")
       ->needs(by_class)
       ->type_name(names_of(gpus()))
       ->default_str("the GPU at hand, if its rates are known");

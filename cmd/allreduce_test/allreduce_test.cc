@@ -26,7 +26,7 @@ using Options = AllreduceOptions;
 void check_request(const Options& options, std::span<const BenchCase> cases,
                    const RankIdentity& identity) {
   if (options.bench.cycles == 0 && options.format != Format::kText)
-    fail(ErrorKind::kUsage, "--run_cycles 0: a run without end has no result; use --format text");
+    fail(ErrorKind::kUsage, "--run_cycles 0: an endless run has no result; use --format text");
   const bool launches = identity.launcher == LauncherKind::kNone;
   if (!launches && identity.local_rank != 0) return;  // they share its host
   if (identity.rank == 0) check_writable(options.output_file);
@@ -90,7 +90,8 @@ void check_path(const Options& options, const CommConfig& comm) {
   const bool native = choose_engine(comm).name == "native";
   if (!measures(options) && !native)
     fail(ErrorKind::kUsage,
-         "--engine {}: --explain, --calibrate and --simulate are about engine native", comm.engine);
+         "--engine {}: --explain, --calibrate and --simulate support only engine native",
+         comm.engine);
   const bool on_gpus = options.device == DeviceChoice::kCuda;
   if (!measures(options) && on_gpus)
     fail(ErrorKind::kUsage,

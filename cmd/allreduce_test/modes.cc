@@ -19,9 +19,8 @@ constexpr std::array<std::string_view, 2> kRankOrders = {"given", "planned"};
 
 void add_explain(CLI::App& app, AllreduceOptions& options) {
   app.add_flag("--explain", options.explain,
-               "Print which algorithms would run, why, and the steps of the largest size; start no "
-               "ranks");
-  app.add_option("--svg", options.svg, "With --explain: draw the steps into this file")
+               "Print each size's algorithm, its reason and its steps; start no ranks");
+  app.add_option("--svg", options.svg, "With --explain: draw the steps into FILE")
       ->type_name("FILE");
 }
 
@@ -29,41 +28,42 @@ void add_calibrate(CLI::App& app, AllreduceOptions& options) {
   app.add_option_function<std::string>(
          "--calibrate",
          [&options](const std::string& file) { options.calibrate = file == "true" ? "" : file; },
-         "Measure the constants of the cost model for as many ranks and this transport, with sizes "
-         "up to --maxbytes, and write them to FILE; without FILE to that which allreduce-test and "
-         "train read without "
-         "--profile: $GXP_PROFILE, else ~/.cache/gxp/profile.toml")
+         "Measure the cost model's constants, up to --maxbytes. They hold for this number of ranks "
+         "and this transport. They are written to FILE; without FILE to the profile that "
+         "allreduce-test and train read by default: $GXP_PROFILE, otherwise "
+         "~/.cache/gxp/profile.toml")
       ->expected(0, 1)  // and so no default_str(), which CLI11 would take for a missing FILE
       ->type_name("FILE");
 }
 
 void add_simulate(CLI::App& app, AllreduceOptions& options) {
   app.add_option("--simulate", options.simulate,
-                 "Print what the operations would take on the cluster that this file describes, or "
-                 "with profile over --transport as --calibrate has measured it, for --nproc ranks "
-                 "on each of --nnodes hosts; start no ranks")
+                 "Predict times on a cluster described by FILE; start no ranks. profile: on "
+                 "--nproc x --nnodes ranks over --transport, as --calibrate measured it")
       ->type_name("FILE|profile");
   add_under(app, "With --simulate", [&] {
     add_number_option(app, "--ranks", options.ranks, 1, int(Cluster::kMaxGpus),
                       "Number of ranks, on the first GPUs")
         ->default_str("one on each GPU");
-    add_choice_option(app, "--rank-order", options.rank_order, kRankOrders,
-                      "Order of ranks: as the file lists the hosts, or such that neighbours are "
-                      "near each other in the network and the host");
-    add_choice_option(app, "--channel-order", options.channel_order, kRankOrders,
-                      "Rings and groups: rings in the order of ranks and a group for each host, or "
-                      "as gxp topo plan plans them for the cluster");
+    add_choice_option(
+        app, "--rank-order", options.rank_order, kRankOrders,
+        "Order of ranks: as the file lists the hosts, or with neighbours close to each "
+        "other in the network");
+    add_choice_option(
+        app, "--channel-order", options.channel_order, kRankOrders,
+        "Rings and groups: rings in rank order and one group per host, or those of gxp "
+        "topo plan");
     app.add_option("--trace", options.trace,
-                   "Write the steps of the largest size to this file, for ui.perfetto.dev")
+                   "Write the steps of the largest size to FILE, for ui.perfetto.dev")
         ->type_name("FILE");
   });
 }
 
 void add_record(CLI::App& app, AllreduceOptions& options) {
-  app.add_option(
-         "--show-record", options.show_record,
-         "Print the last operations of each rank, even of a killed one, and which rank came "
-         "last, from the files that --flight-recorder keeps in DIR; start no ranks")
+  app.add_option("--show-record", options.show_record,
+                 "Print each rank's last operations, even of a killed rank; start no ranks. "
+                 "Reads the files that --flight-recorder wrote to DIR, and names the rank that "
+                 "is behind")
       ->type_name("DIR");
 }
 

@@ -16,27 +16,26 @@ namespace {
 void add_sweep(CLI::App& app, Sweep& sweep) {
   add_size_option(app, "-b,--minbytes", sweep.min_bytes, "Smallest size");
   add_size_option(app, "-e,--maxbytes", sweep.max_bytes, "Largest size");
-  add_size_option(app, "-i,--stepbytes", sweep.step_bytes,
-                  "Difference between one size and the next");
+  add_size_option(app, "-i,--stepbytes", sweep.step_bytes, "Difference between sizes");
   add_number_option(app, "-f,--stepfactor", sweep.factor, 2, 1 << 30,
-                    "Ratio of one size to the last, in place of --stepbytes");
+                    "Ratio between sizes, instead of --stepbytes");
 }
 
 void add_what(CLI::App& app, AllreduceOptions& options) {
   std::vector<std::string_view> names, redops;
   for (const BenchOperation& operation : operations()) names.push_back(operation.name);
   for (const ReduceOp op : reduce_ops()) redops.push_back(to_string(op));
-  app.add_option("--op", options.operation, "Operation to measure")
+  app.add_option("--op", options.operation, "Operation")
       ->type_name(fmt::format("{}|all", fmt::join(names, "|")))
       ->capture_default_str();
-  app.add_option("-o,--redop", options.redop, "Reduction, for operations that reduce")
+  app.add_option("-o,--redop", options.redop, "Reduction")
       ->type_name(fmt::format("{}|all", fmt::join(redops, "|")))
       ->capture_default_str();
   app.add_option("-d,--datatype", options.dtype,
-                 "Element type, by this name or by gxp's own, such as f32 or bf16")
+                 "Element type. gxp's own names, such as f32 and bf16, work too")
       ->type_name(fmt::format("{}|all", fmt::join(nccl_type_names(), "|")))
       ->capture_default_str();
-  app.add_option("-r,--root", options.root, "Root rank, for operations that have one")
+  app.add_option("-r,--root", options.root, "Root rank of operations that have one")
       ->type_name("RANK|all")
       ->capture_default_str();
 }
@@ -44,13 +43,12 @@ void add_what(CLI::App& app, AllreduceOptions& options) {
 void add_memory(CLI::App& app, AllreduceOptions& options) {
   BenchOptions& bench = options.bench;
   add_choice_option(app, "--device", options.device, kDeviceChoiceNames,
-                    "Where the buffers are: in the host's memory, or in that of the rank's GPU");
-  add_choice_option(
-      app, "--memory", bench.memory, kMemoryOriginNames,
-      "Origin of the buffers: the communicator, whose memory peers reach directly, or "
-      "ordinary memory; on a GPU memory that peers map, or ordinary memory");
+                    "Device whose memory holds the buffers");
+  add_choice_option(app, "--memory", bench.memory, kMemoryOriginNames,
+                    "Origin of the buffers. communicator: memory that peers access directly. "
+                    "ordinary: any other");
   add_number_option(app, "-u,--unalign", bench.unalign, 0, 4096,
-                    "Elements from a page boundary to the start of each buffer");
+                    "Elements from a page boundary to each buffer");
 }
 
 void add_check(CLI::App& app, int& checks) {
@@ -66,28 +64,26 @@ void add_check(CLI::App& app, int& checks) {
   };
   app.add_option_function<std::string>(
          "-c,--check", parse,
-         "Calls whose results are checked before the timing; if any are, so is one after it")
+         "Calls that are checked before timing. If any are, one is checked after it too")
       ->expected(0, 1)
       ->type_name("N")
       ->default_str(std::to_string(checks));
 }
 
 void add_measuring(CLI::App& app, BenchOptions& bench) {
-  add_number_option(app, "-n,--iters", bench.iterations, 1, 1'000'000,
-                    "Timed iterations of each size")
+  add_number_option(app, "-n,--iters", bench.iterations, 1, 1'000'000, "Timed iterations per size")
       ->default_str("as many as take half a second");
   add_number_option(app, "-w,--warmup_iters", bench.warmup, 0, 1'000'000,
-                    "Untimed iterations before the timed ones")
+                    "Untimed iterations before them")
       ->default_str("50 up to 64K, else 5");
   add_number_option(app, "-m,--agg_iters", bench.calls, 1, 1'000'000,
-                    "Calls in an iteration, back to back");
+                    "Calls per iteration, back to back");
   add_number_option(app, "-N,--run_cycles", bench.cycles, 0, 1'000'000,
                     "Passes over all sizes; 0: until stopped");
   add_check(app, bench.checks);
   const auto set_pacing = [&bench](int mode) { bench.pacing = Pacing(mode); };
-  app.add_option_function<int>(
-         "-z,--blocking", set_pacing,
-         "1: a timed barrier after each call; 2: no barrier; 3: an untimed one before each call")
+  app.add_option_function<int>("-z,--blocking", set_pacing,
+                               "Barrier: 1: timed, after a call; 2: none; 3: untimed, before")
       ->check([](const std::string& mode) -> std::string {
         if (mode == "1" || mode == "2" || mode == "3") return "";
         if (mode == "0") return "0 is not supported: a call returns when it is done; use 2";
@@ -111,21 +107,19 @@ void add_output(CLI::App& app, AllreduceOptions& options) {
   BenchOptions& bench = options.bench;
   const auto set_average = [&bench](int mode) { bench.average = Average(mode); };
   app.add_option_function<int>("-a,--average", set_average,
-                               "Time that the text shows: 0: rank 0's; 1: the mean; 2: the fastest "
-                               "rank's; 3: the slowest "
-                               "rank's")
+                               "Time shown: 0: rank 0's; 1: mean; 2: fastest; 3: slowest")
       ->check([](const std::string& mode) -> std::string {
         const bool known = mode.size() == 1 && mode[0] >= '0' && mode[0] <= '3';
         return known ? "" : fmt::format("must be 0, 1, 2 or 3, is '{}'", mode);
       })
       ->type_name("0|1|2|3")
       ->default_str(std::to_string(int(bench.average)));
-  add_switch(
-      app, "-I,--per_iter_timing", bench.per_iteration,
-      "1: also show the fastest, slowest and 99th percentile iteration, and all of them in JSON");
-  add_switch(app, "-S,--report_timestamps", bench.timestamps, "1: show when each row was done");
+  add_switch(app, "-I,--per_iter_timing", bench.per_iteration,
+             "1: also show fastest, slowest and 99th percentile. JSON then has every "
+             "iteration");
+  add_switch(app, "-S,--report_timestamps", bench.timestamps, "1: show when each row was finished");
   app.add_option("-J,--output_file", options.output_file,
-                 "Also write the results to this file, FILE.json or FILE.csv")
+                 "Also write the results to FILE.json or FILE.csv")
       ->type_name("FILE");
   add_format_option(app, options.format);
 }
@@ -161,9 +155,10 @@ void define_options(CLI::App& app, AllreduceOptions& options) {
   add_measuring(app, options.bench);
   add_memory(app, options);
   add_comm_options(app, options.comm_sets);
+  add_set_comm_option(app, options.comm_sets);
   app.add_flag("--deterministic", options.deterministic,
-               "Choose, as train does, only algorithms whose bits do not depend on where in a "
-               "buffer an element is");
+               "Use only algorithms that train may use by default. Their results do not depend "
+               "on an element's position in the buffer");
   add_launch_options(app, options.launch);
   add_modes(app, options);
   add_criteria(app, options);

@@ -51,9 +51,10 @@ std::vector<int> parse_roots(const std::string& text) {
   return {root};
 }
 
-bool of_one_host(const CLI::Option& option) {
-  return option.check_lname("node-rank") || option.check_lname("interface") ||
-         option.check_lname("flight-recorder");
+// Not compared between ranks: what may differ between hosts, and settings, which are compared below.
+bool is_left_out(const CLI::Option& option) {
+  return option.check_lname("node-rank") || option.check_lname("flight-recorder") ||
+         option.check_lname("set");
 }
 
 }  // namespace
@@ -88,7 +89,7 @@ JobSettings job_settings(const AllreduceOptions& options, const CLI::App& app,
   run.comm = comm;
   FlatConfiguration configuration;
   for (const CLI::Option* option : app.get_options()) {
-    if (option->count() == 0 || of_one_host(*option)) continue;
+    if (option->count() == 0 || is_left_out(*option)) continue;
     configuration.emplace_back(option->get_name(),
                                fmt::format("{}", fmt::join(option->results(), " ")));
   }

@@ -66,42 +66,43 @@ const CheckpointFormat* target_format(const ConvertOptions& options) {
 
 void add_convert_options(CLI::App& app, ConvertOptions& options) {
   app.add_option("SRC", options.source,
-                 "Checkpoint to read; for a run's checkpoint directory, its newest complete step")
+                 "Checkpoint to read. A run's checkpoint directory stands for its newest "
+                 "complete step")
       ->required();
   app.add_option("OUT", options.target,
-                 "Path to write: a directory; for safetensors also one file NAME.safetensors, for "
-                 "pt, gguf and llmc "
-                 "always one file; with --diff, the checkpoint to compare with");
+                 "Path to write, or with --diff the checkpoint to compare. A directory; for "
+                 "safetensors also a file NAME.safetensors; for pt, gguf and llmc always a file");
   app.add_option("--to", options.to, "Format of OUT")
       ->type_name(fmt::format("{}", fmt::join(format_names(), "|")));
   add_choice_option(app, "--dtype", options.dtype, kCastNames,
-                    "Type to which weights of another floating-point type are rounded");
-  app.add_option(
-         "--map", options.map,
-         "Rules in TOML that rename, reorder and drop tensors, see Renaming in gxp-convert-ckpt(1)")
+                    "Type that floating-point weights are rounded to");
+  app.add_option("--map", options.map,
+                 "TOML rules that rename, reorder and drop tensors. See Renaming in "
+                 "gxp-convert-ckpt(1)")
       ->type_name("FILE");
   app.add_option("--max-shard-size", options.max_shard_size,
-                 "Size limit of each file of tensors in a directory (512MiB); by default 5GB")
+                 "Size limit of each tensor file of a directory, such as 512MiB. The default is "
+                 "5GB")
       ->type_name("BYTES");
   add_number_option(app, "--shards", options.shards, 1, 99999,
-                    "Files of tensors of about equal size in a directory, in place of a limit");
+                    "Number of tensor files of about equal size, instead of a limit");
   add_number_option(app, "--step", options.step, 1, INT64_MAX,
-                    "Step at which SRC was saved, where it does not tell");
+                    "Step at which SRC was saved, if SRC does not record it");
   app.add_flag("--inspect", options.inspect,
-               "List the tensors of SRC, and say what keeps gxp from training its model");
-  app.add_flag("--hash", options.hash, "With --inspect: the SHA-256 of each tensor's bytes");
+               "List the tensors of SRC, and what keeps gxp from training the model");
+  app.add_flag("--hash", options.hash, "With --inspect: show the SHA-256 of each tensor");
   app.add_flag("--verify", options.verify,
-               "Compare all contents of SRC with the hashes recorded when it was written");
+               "Check all of SRC against the hashes recorded when it was written");
   app.add_flag("--diff", options.diff,
-               "Compare the tensors of SRC and OUT, in any formats; exit code 1 if they differ");
+               "Compare the tensors of SRC and OUT, in any formats. The exit code is 1 if they "
+               "differ");
   app.add_flag("--drop-optimizer", options.drop_optimizer,
-               "Leave out the optimizer's state and settings, and keep the weights");
+               "Keep the weights only, without optimizer state");
   app.add_flag("--dry-run", options.dry_run,
-               "List the files that would be written, with their sizes, and write nothing");
+               "List the files that would be written, with sizes; write nothing");
   app.add_flag("--force", options.force, "Replace OUT if it is a checkpoint");
-  app.add_flag(
-      "--resume", options.resume,
-      "Go on where the same conversion was interrupted, and keep whole files if this fails");
+  app.add_flag("--resume", options.resume,
+               "Continue an interrupted conversion. If this fails, finished files are kept");
   add_format_option(app, options.format);
 }
 

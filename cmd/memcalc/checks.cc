@@ -20,9 +20,9 @@ void refuse(bool condition, const char* message) {
 
 // The unknown is not given, and what it depends on is.
 void check_solve(const MemcalcOptions& options) {
-  refuse(options.limit.empty(), "--solve lacks the memory to fit in; add --limit 80GB");
+  refuse(options.limit.empty(), "--solve needs the memory of a GPU; add --limit 80GB");
   refuse(!options.compat.empty() || options.explain,
-         "--solve goes with gxp's own prediction, and tells its result alone; leave out --compat "
+         "--solve works with gxp's own prediction and prints only its result; leave out --compat "
          "and --explain");
   const bool gpus = options.solve == "gpus";
   refuse(gpus && (!options.gpus.empty() || options.plan.shard > 0),
@@ -111,11 +111,12 @@ void check_run_options(const CLI::App& app, const MemcalcOptions& options) {
     if (option->count() == 0) continue;
     if (std::ranges::find(kOfRun, option->get_name()) == kOfRun.end())
       fail(ErrorKind::kUsage,
-           "memcalc {}: a run file says all of the run; change it with --set, and leave out {}",
+           "memcalc {}: a run file describes the whole run; change it with --set, and leave out "
+           "{}",
            options.model, option->get_name());
   }
   const bool solve = !options.solve.empty();
-  refuse(solve && options.limit.empty(), "--solve lacks the memory to fit in; add --limit 80GB");
+  refuse(solve && options.limit.empty(), "--solve needs the memory of a GPU; add --limit 80GB");
   refuse(solve && (options.explain || !options.svg.empty()),
          "--solve goes with neither --explain nor --svg; leave them out");
   for (const int gpus : gpus_of(options)) {

@@ -62,7 +62,7 @@ void add_prediction(const MemcalcOptions& options, const MemcalcView& view, Repo
 
 void list_models(const MemcalcOptions& options, Report& report) {
   if (!options.model.empty() || !options.params.empty())
-    fail(ErrorKind::kUsage, "memcalc: --list shows the models, all of them; leave MODEL out");
+    fail(ErrorKind::kUsage, "memcalc: --list shows all models; leave MODEL out");
   if (options.limit.empty()) return add_published_models(report);
   const Training training{0, find_precision(options.precision),
                           find_optimizer_state(options.optimizer)};

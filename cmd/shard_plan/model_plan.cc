@@ -29,13 +29,13 @@ PublishedModel find_model(const std::string& name) {
   const ModelFile file = read_model_file(name);
   if (!file.shape)
     fail(ErrorKind::kUsage,
-         "plan {}: weights tell a number of parameters, not the model's shape; give its "
-         "config.json, or ask gxp memcalc",
+         "plan {}: weights show the number of parameters, not the model's shape; give its "
+         "config.json, or use gxp memcalc",
          name);
   if (!file.architecture.empty())
     fail(ErrorKind::kUsage,
-         "plan {}: it is {}, and steps are predicted for language models; give the config.json of "
-         "one, or ask gxp memcalc for the model states",
+         "plan {}: it is {}, and steps are predicted for language models; give the config.json "
+         "of one, or use gxp memcalc for the model states",
          name, file.architecture);
   return *file.shape;
 }

@@ -37,25 +37,23 @@ void add_model_plan_options(CLI::App& app, ModelPlanOptions& options) {
     app.add_option("--cluster", options.cluster,
                    "Hardware: a cluster file, or one of " + names_of(hardware_table()))
         ->type_name("NAME");
-    app.add_option("--gpu", options.gpu, "With a cluster file: the GPUs of its hosts")
-        ->type_name(names_of(gpus()));
+    app.add_option("--gpu", options.gpu, "GPU of a cluster file")->type_name(names_of(gpus()));
     add_number_option(app, "--gpus", options.gpus, 1, kMostGpus, "Number of GPUs")
         ->default_str("all of a cluster file, else 8");
-    add_number_option(app, "--sequence", options.sequence, 1, 1 << 20, "Tokens of a sequence")
+    add_number_option(app, "--sequence", options.sequence, 1, 1 << 20, "Sequence length")
         ->default_str("the model's own, at most 8192");
     add_number_option(app, "--global-batch", options.global_batch, 1, 1 << 24,
-                      "Sequences of a step, in place of --accumulate");
+                      "Sequences per step, instead of --accumulate");
     add_number_option(app, "--stage", options.plan.stage, 0, kMostStage, "ZeRO stage");
     add_choice_option(app, "--precision", options.plan.format, kNumberFormatNames,
-                      "Number format of the matrix products");
+                      "Number format of matrix products");
   });
   add_plan_options(app, options.plan, options.software);
-  app.add_option("--limit", options.limit, "Memory of a GPU, as gxp memcalc takes it")
+  app.add_option("--limit", options.limit, "Memory of a GPU")
       ->type_name("SIZE")
-      ->default_str("that of the hardware; with a run file train.device_memory_bytes");
+      ->default_str("the hardware's, or train.device_memory_bytes");
   app.add_flag("--search", options.search,
-               "Search all plans with as many sequences in a step, and show the best by memory and "
-               "time");
+               "Find the best plans by memory and by time. All have the same sequences per step");
 }
 
 }  // namespace gxp

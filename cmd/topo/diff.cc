@@ -39,7 +39,7 @@ std::function<int()> define_topo_diff(CLI::App& app) {
   app.add_option("FIRST", options->first,
                  "First host: a file, a name or live, as for gxp topo --from")
       ->required();
-  app.add_option("SECOND", options->second, "Host to compare it with")->required();
+  app.add_option("SECOND", options->second, "Second host")->required();
   add_format_option(app, options->format);
   return [options] { return run(*options); };
 }

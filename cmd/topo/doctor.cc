@@ -72,8 +72,8 @@ int run(const DoctorOptions& options) {
 std::function<int()> define_topo_doctor(CLI::App& app) {
   auto options = std::make_shared<DoctorOptions>();  // kept alive by the returned action
   app.add_option("--from", options->from,
-                 "Host: live for this one, or a directory with the /proc and /sys of "
-                 "another, as hwloc-gather-topology records them")
+                 "This host (live), or a directory with a recorded /proc and /sys, as "
+                 "hwloc-gather-topology writes it")
       ->type_name("ROOT|live")
       ->capture_default_str();
   add_format_option(app, options->format);

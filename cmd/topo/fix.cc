@@ -41,17 +41,14 @@ int run(const FixOptions& options) {
 
 std::function<int()> define_topo_fix(CLI::App& app) {
   auto options = std::make_shared<FixOptions>();  // kept alive by the returned action
-  app.add_option(
-         "--for-vm", options->bare,
-         "Topology of the bare machine, as for gxp topo --from; the VM's devices get places "
-         "in its tree")
+  app.add_option("--for-vm", options->bare, "Topology of the bare machine, as for gxp topo --from")
       ->required()
       ->type_name("FILE|NAME");
   app.add_option("--devices", options->devices,
-                 "The VM's own topology, as NCCL dumps it there (NCCL_TOPO_DUMP_FILE), or live")
+                 "The VM's own topology: NCCL's dump (NCCL_TOPO_DUMP_FILE), or live")
       ->required()
       ->type_name("FILE|live");
-  app.add_option("-o,--output", options->output, "File for NCCL_TOPO_FILE")
+  app.add_option("-o,--output", options->output, "File to write, for NCCL_TOPO_FILE")
       ->type_name("FILE")
       ->default_str("stdout");
   return [options] { return run(*options); };

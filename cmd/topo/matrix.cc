@@ -101,10 +101,9 @@ int print_smi_matrix(const std::string& from) {
 std::function<int()> define_topo_matrix(CLI::App& app) {
   auto options = std::make_shared<MatrixOptions>();  // kept alive by the returned action
   add_from_option(app, options->from);
-  add_choice_option(
-      app, "--like", options->words, kWords,
-      "Path types: nvidia-smi's, NCCL's by the wiring, or NCCL's by the routes that it "
-      "takes. NCCL's come with the cells where nvidia-smi differs, and why");
+  add_choice_option(app, "--like", options->words, kWords,
+                    "Path types: nvidia-smi's; NCCL's by wiring; NCCL's by the routes it uses. "
+                    "NCCL's are followed by the cells where nvidia-smi differs, and why");
   add_nccl_option(app, options->nccl);
   add_format_option(app, options->format);
   return [options] { return run(*options); };

@@ -22,9 +22,9 @@ NcclSettings settings_of(const std::vector<std::string>& variables) {
 
 void add_nccl_option(CLI::App& app, std::vector<std::string>& variables) {
   app.add_option("--nccl", variables,
-                 "Variable of NCCL that decides paths: NCCL_P2P_LEVEL, NCCL_P2P_DISABLE, "
-                 "NCCL_NET_GDR_LEVEL, NCCL_NET_GDR_READ, NCCL_NET_GDR_C2C, NCCL_PXN_DISABLE, "
-                 "NCCL_PXN_C2C; may be repeated. The environment is not read")
+                 "NCCL variable that affects paths; may be repeated. One of NCCL_P2P_LEVEL, "
+                 "NCCL_P2P_DISABLE, NCCL_NET_GDR_LEVEL, NCCL_NET_GDR_READ, NCCL_NET_GDR_C2C, "
+                 "NCCL_PXN_DISABLE, NCCL_PXN_C2C. The environment is not read")
       ->type_name("NAME=VALUE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -32,9 +32,9 @@ int run(const PathOptions& options) {
 std::function<int()> define_topo_path(CLI::App& app) {
   auto options = std::make_shared<PathOptions>();  // kept alive by the returned action
   app.add_option("DEVICE", options->device,
-                 "First end of the path: GPU0, NIC3, NUMA1, mlx5_0, eth0 or a bus id")
+                 "First end: GPU0, NIC3, NUMA1, mlx5_0, eth0 or a bus id")
       ->required();
-  app.add_option("OTHER", options->other, "Other end of the path")->required();
+  app.add_option("OTHER", options->other, "Other end")->required();
   add_from_option(app, options->from);
   add_nccl_option(app, options->nccl);
   add_format_option(app, options->format);

@@ -31,7 +31,9 @@ struct PlanOptions {
 // NCCL's file is that of one kind of hosts.
 std::string nccl_xml_of(const Topology& topology, const ClusterPlan& plan) {
   if (topology.trees.size() != 1) {
-    fail(ErrorKind::kConfig, "write NCCL's graph of {}: it has {} kinds of hosts; one is needed",
+    fail(ErrorKind::kConfig,
+         "write NCCL's graph of {}: it has {} different hosts; the file "
+         "describes one",
          topology.name, topology.trees.size());
   }
   return write_channel_graphs(channel_graphs_of(plan, topology.trees[0]));
@@ -71,12 +73,11 @@ int run(const PlanOptions& options) {
 std::function<int()> define_topo_plan(CLI::App& app) {
   auto options = std::make_shared<PlanOptions>();  // kept alive by the returned action
   add_from_option(app, options->from);
-  add_choice_option(
-      app, "--format", options->format, kPlanFormats,
-      "Format of the result on stdout; nccl-xml is a file for NCCL_GRAPH_FILE, rank-plan one "
-      "for comm.topology");
+  add_choice_option(app, "--format", options->format, kPlanFormats,
+                    "Output format. nccl-xml is a file for NCCL_GRAPH_FILE, rank-plan one for "
+                    "comm.topology");
   add_hosts_option(app, options->hosts);
-  add_number_option(app, "--channels", options->channels, 1, 1024, "Most channels of the plan");
+  add_number_option(app, "--channels", options->channels, 1, 1024, "Maximum number of channels");
   return [options] { return run(*options); };
 }
 

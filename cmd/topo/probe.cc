@@ -96,14 +96,14 @@ std::vector<MeasuredLink> measure_all(const TopoProbeOptions& options,
 
 void add_probe_options(CLI::App& app, TopoProbeOptions& options) {
   app.add_flag("--probe", options.on,
-               "Measure latency and bandwidth between any two ranks, over each transport that "
-               "joins them or over --transport, and show them on the graph of rank 0's host; with "
-               "--nproc, --nnodes or under a launcher");
+               "Measure latency and bandwidth between ranks, and show them on rank 0's host. "
+               "Every transport that joins two ranks is measured, or the one of --set "
+               "comm.transport=NAME. Needs --nproc, --nnodes or a launcher");
   add_number_option(app, "--probe-seconds", options.seconds, 0.05, 60,
-                    "Seconds for each transport and direction of a pair of ranks")
+                    "Seconds per transport and direction of a pair of ranks")
       ->type_name("SECONDS");
+  add_set_comm_option(app, options.comm_sets);
   add_launch_options(app, options.launch);
-  add_comm_options(app, options.comm_sets);
 }
 
 int probe_topology(const TopoProbeOptions& options,

@@ -15,8 +15,8 @@ namespace gxp {
 CLI::Option* add_rank_options(CLI::App& app, TopoRankOptions& options) {
   CLI::Option* rank = add_number_option(
       app, "--rank", options.rank, 0, INT_MAX,
-      "Print the GPU, CPUs and NICs of this rank, its neighbours in rings and "
-      "trees, and its paths to the other ranks. Ranks fill the GPUs host by host");
+      "Print this rank's devices, neighbours and paths. Neighbours are those in rings "
+      "and trees; ranks fill the GPUs host by host");
   add_hosts_option(app, options.hosts)->needs(rank);
   return rank;
 }

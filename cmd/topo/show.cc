@@ -34,7 +34,9 @@ std::string nccl_xml_of(const Topology& topology) {
   if (!topology.channel_graphs.empty())
     return write_channel_graphs({.graphs = topology.channel_graphs});
   if (topology.trees.size() != 1) {
-    fail(ErrorKind::kConfig, "write NCCL XML of {}: it has {} kinds of hosts; one is needed",
+    fail(ErrorKind::kConfig,
+         "write NCCL XML of {}: it has {} different hosts; the file "
+         "describes one",
          topology.name, topology.trees.size());
   }
   return write_nccl_xml(topology.trees[0]);
@@ -99,8 +101,8 @@ int run(const ShowOptions& options) {
 std::function<int()> define_topo_show(CLI::App& app) {
   auto options = std::make_shared<ShowOptions>();  // kept alive by the returned action
   add_from_option(app, options->from);
-  CLI::Option* format = add_choice_option(app, "--format", options->format, kTopoFormats,
-                                          "Format of the result on stdout");
+  CLI::Option* format =
+      add_choice_option(app, "--format", options->format, kTopoFormats, "Output format");
   CLI::Option* rank = add_rank_options(app, options->rank);
   app.add_flag("-m,--matrix", options->matrix, "Print what gxp topo matrix prints")
       ->excludes(format)

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array kActions = {
     Command{"show", "Print the devices of a topology and what joins them", define_topo_show},
-    Command{"matrix", "Print the path type between any two GPUs and NICs, as nvidia-smi topo -m",
+    Command{"matrix", "Print the path types between GPUs and NICs, as nvidia-smi topo -m",
             define_topo_matrix},
     Command{"path", "Print the path between two devices, its limit, and NCCL's verdicts",
             define_topo_path},
@@ -42,15 +42,15 @@ std::string first_given(const CLI::App& app) {
 
 void add_from_option(CLI::App& app, std::string& from) {
   app.add_option("--from", from,
-                 "Topology: a file of any known kind, - for standard input, the name of a machine, "
-                 "or live for this host")
+                 "Topology: a file of any known kind, - for stdin, a machine's name, or live for "
+                 "this host")
       ->type_name("FILE|NAME|live")
       ->capture_default_str();
 }
 
 CLI::Option* add_hosts_option(CLI::App& app, int& hosts) {
   return add_number_option(app, "--hosts", hosts, 1, int(Topology::kMaxHosts),
-                           "Repeat the topology's only host, for a cluster of N such hosts");
+                           "Repeat the only host N times");
 }
 
 void repeat_host(Topology& topology, int hosts) {

@@ -34,7 +34,7 @@ __global__ void column_sums_kernel(Columns<T, Rounded> matrix) {
   const size_t end =
       share * (blockIdx.y + 1) < matrix.rows ? share * (blockIdx.y + 1) : matrix.rows;
   Floats<N> sum{};
-  Largest largest;
+  LargestWritten largest;
   if (column < matrix.columns) {
     for (size_t row = share * blockIdx.y + threadIdx.y; row < end; row += kRowLanes<N>) {
       const Floats<N> values = load<N>(matrix.x + row * matrix.stride + column);

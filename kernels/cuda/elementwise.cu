@@ -23,11 +23,11 @@ struct Elementwise {
   void* arrays[sizeof...(T)];
   // `largest`, of each array that is written, or null: sees what is.
   template <int N>
-  __device__ __forceinline__ void run(size_t at, Largest* largest = nullptr) const {
+  __device__ __forceinline__ void run(size_t at, LargestWritten* largest = nullptr) const {
     run<N>(at, largest, std::index_sequence_for<T...>());
   }
   template <int N, size_t... i>
-  __device__ __forceinline__ void run(size_t at, Largest* largest,
+  __device__ __forceinline__ void run(size_t at, LargestWritten* largest,
                                       std::index_sequence<i...>) const {
     Floats<N> values[] = {read<N, i, T>(at)...};
     for (int j = 0; j < N; ++j) {
@@ -45,7 +45,7 @@ struct Elementwise {
       return load<N>(static_cast<const Element*>(arrays[i]) + at);
   }
   template <int N, size_t i, class Element>
-  __device__ __forceinline__ void write(size_t at, Largest* largest,
+  __device__ __forceinline__ void write(size_t at, LargestWritten* largest,
                                         const Floats<N>& values) const {
     if constexpr (i < Math::kForm.written) {
       if (largest != nullptr) largest[i].see(values);
@@ -157,7 +157,7 @@ struct Convert {
   To* out;
   const From* x;
   template <int N>
-  __device__ void run(size_t i, Largest* largest = nullptr) const {
+  __device__ void run(size_t i, LargestWritten* largest = nullptr) const {
     const Floats<N> values = load<N>(x + i);
     if (largest != nullptr) largest->see(values);
     store(out + i, values);

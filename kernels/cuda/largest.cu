@@ -10,7 +10,7 @@ namespace {
 template <int N, class T>
 __global__ void largest_kernel(size_t count, float* place, const T* x) {
   const size_t stride = size_t{gridDim.x} * blockDim.x * N;
-  Largest largest;
+  LargestWritten largest;
   for (size_t i = (size_t{blockIdx.x} * blockDim.x + threadIdx.x) * N; i < count; i += stride)
     largest.see(load<N>(x + i));
   largest.raise<T>(place);

@@ -15,7 +15,7 @@ __device__ __forceinline__ uint32_t magnitude_of(float x) {
 // Of one thread's elements. Magnitudes are in the order of their bits, a NaN above all; and
 // rounding keeps that order, so the largest one is rounded, not each. A maximum does not depend on
 // the order in which warps come to it.
-struct Largest {
+struct LargestWritten {
   // Of zeros as well: so 0 is a place that nobody has raised.
   static constexpr uint32_t kLeast = 1;
   uint32_t magnitude = kLeast;
@@ -45,11 +45,11 @@ struct LargestPlaces {
 };
 
 // for_each_kernel() of a body that shows what it writes to its arrays of T:
-// body.run<N>(i, largest), with a Largest for each of them.
+// body.run<N>(i, largest), with a LargestWritten for each of them.
 template <class T, int N, class Body, size_t written>
 __global__ void for_each_with_largest_kernel(size_t count, Body body,
                                              LargestPlaces<written> places) {
-  Largest largest[written];
+  LargestWritten largest[written];
   const size_t stride = size_t{gridDim.x} * blockDim.x;
   const size_t groups = count / N;
   for (size_t i = size_t{blockIdx.x} * blockDim.x + threadIdx.x; i < groups; i += stride)

@@ -104,7 +104,7 @@ struct Norm {
 template <int N, class Out, class Weight, class Source>
 __global__ void norm_kernel(Norm<Out, Weight> norm, Source source) {
   const size_t step = size_t{gridDim.x} * blockDim.y;
-  Largest largest;
+  LargestWritten largest;
   for (size_t row = size_t{blockIdx.x} * blockDim.y + threadIdx.y; row < norm.rows; row += step) {
     const float* const x = norm.x + row * norm.columns;
     Out* const out = norm.out + row * norm.columns;

@@ -90,7 +90,7 @@ __device__ __forceinline__ void add_to(float* sums, const Floats<N>& terms) {
 // read again from the L1 cache.
 template <int N, class Dout, class Weight>
 __device__ void add_gradients(const NormBackward<Dout, Weight>& norm, size_t row, float* sums,
-                              Largest& largest) {
+                              LargestWritten& largest) {
   const size_t first = row * norm.columns;
   const float mean = norm.mean == nullptr ? 0.0f : norm.mean[row];
   const float rstd = norm.rstd[row];
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(kMostThreads, kResidentThreads / kMostThreads)
       for_columns<N>(norm.columns, [&](unsigned i) { body(vector * norm.columns + i); });
   };
   for_sums([&](unsigned i) { store_anywhere(sums + i, Floats<N>{}); });
-  Largest largest;
+  LargestWritten largest;
   for (size_t row = blockIdx.x; row < norm.rows; row += gridDim.x)
     add_gradients<N>(norm, row, sums, largest);
   largest.raise<Dout>(norm.largest);

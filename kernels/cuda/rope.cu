@@ -30,7 +30,7 @@ __global__ void rotate_kernel(Rotation rotation, T* x) {
   T* const row = x + blockIdx.x * rotation.heads * 2 * pairs;
   const auto groups_of_head = unsigned(pairs / N);
   const auto groups = unsigned(rotation.heads) * groups_of_head;
-  Largest largest;
+  LargestWritten largest;
   for (unsigned group = threadIdx.x; group < groups; group += blockDim.x) {
     const size_t head = group / groups_of_head;
     const size_t pair = size_t{group % groups_of_head} * N;

@@ -38,41 +38,39 @@ struct ModelConfig {
   // The upper limits keep every product of sizes within 64 bits.
   using S = ModelConfig;
   static void schema(auto& field) {
-    field.section("model", "The shape of the model and its first weights.");
+    field.section("model", "The model's shape and its initial weights.");
     field("family", &S::family, "Model family.", one_of(family_names()));
-    field("vocab_size", &S::vocab_size, "Token ids the model knows: 0 to vocab_size - 1.",
+    field("vocab_size", &S::vocab_size,
+          "Size of the vocabulary: token ids are 0 to vocab_size - 1.", between(1, 1 << 24));
+    field("context", &S::context, "Longest sequence that the model takes, in tokens.",
           between(1, 1 << 24));
-    field("context", &S::context, "Positions the model has.", between(1, 1 << 24));
     field("hidden", &S::hidden,
-          "Channels of the residual stream; a multiple of heads unless head_size is set.",
+          "Width of the residual stream. Must be a multiple of heads unless head_size is set.",
           between(1, 1 << 20));
-    field("layers", &S::layers, "Transformer blocks.", between(1, 1 << 16));
+    field("layers", &S::layers, "Number of transformer blocks.", between(1, 1 << 16));
     field("heads", &S::heads,
-          "Attention heads, of queries; they divide hidden unless head_size is set.",
+          "Number of attention (query) heads. Must divide hidden unless head_size is set.",
           between(1, 1 << 20));
     field("kv_heads", &S::kv_heads,
-          "heads of keys and values, each for heads / kv_heads heads of queries; 0: as many as "
-          "heads.",
+          "Key/value heads (grouped-query attention); must divide heads. 0: same as heads.",
           between(0, 1 << 20));
-    field("head_size", &S::head_size, "channels of a head, an even number; 0: hidden / heads.",
-          between(0, 1 << 16));
+    field("head_size", &S::head_size,
+          "Width of an attention head, an even number. 0: hidden / heads.", between(0, 1 << 16));
     field("mlp_hidden", &S::mlp_hidden,
-          "channels between the projections of the MLP; 0: 8/3 of hidden, rounded up to a "
-          "multiple of 256.",
+          "Width of the MLP's hidden layer. 0: 8/3 of hidden, rounded up to a multiple of 256.",
           between(0, 1 << 22));
-    field("rope_theta", &S::rope_theta,
-          "base of the angles by which positions turn queries and keys.", positive);
+    field("rope_theta", &S::rope_theta, "Base of the rotary position embedding (RoPE).", positive);
     field("tied_head", &S::tied_head,
-          "the output head is the token table, as it always is in a family without this setting.");
+          "Share one weight between the token embedding and the output head. Families without "
+          "this setting always share it.");
     field("norm_eps", &S::norm_eps,
-          "Added to the variance (RMSNorm: the mean square) in each normalisation.", positive);
-    field(
-        "init", &S::init,
-        "First weights: \"normal\" draws them from train.seed; anything else is a Hugging Face "
-        "directory, a .safetensors file with such names, or another checkpoint of this model that "
-        "gxp convert-ckpt reads. Refused if it is of a model that gxp does not compute, if what it "
-        "tells (config.json, also beside the file) differs from [model], or if a tensor of it "
-        "would not be read.");
+          "Added to the variance (RMSNorm: the mean square) before the square root.", positive);
+    field("init", &S::init,
+          "Initial weights. normal: random, from train.seed. Anything else is a path: a Hugging "
+          "Face directory, a .safetensors file with Hugging Face's names, or another checkpoint "
+          "that gxp convert-ckpt reads. The run is refused if gxp does not implement the "
+          "checkpoint's model, if its config.json (in the directory or next to the file) "
+          "contradicts [model], or if any of its tensors would be left unread.");
   }
 };
 

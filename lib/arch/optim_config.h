@@ -53,41 +53,44 @@ struct OptimConfig {
     field("name", &S::name, update_rules_in_words(), one_of(optimizer_names()));
     field("lr", &S::lr, "Peak learning rate.", positive);
     field("beta1", &S::beta1,
-          "Decay of the first moment; lion: weight of the momentum in the step's sign.",
+          "Decay rate of the first moment. lion: weight of the momentum in the sign of the "
+          "update.",
           at_least_and_below(0, 1));
-    field("beta2", &S::beta2, "Decay of the second moment; lion: of the momentum.",
+    field("beta2", &S::beta2, "Decay rate of the second moment. lion: decay rate of the momentum.",
           at_least_and_below(0, 1));
-    field("eps", &S::eps, "Added to the root of the second moment.", positive);
+    field("eps", &S::eps, "Added to the square root of the second moment.", positive);
     field("state_dtype", &S::state_dtype,
-          "type in which the moments are kept from step to step: 8, 4 or 2.03 bytes a parameter. "
-          "bf16: rounded stochastically, since to the nearest a second moment with beta2 0.999 "
-          "would never fall. int8: 8-bit codes (dynamic tree quantization, arXiv:2110.02861), with "
-          "an f32 scale for each 256 elements of a tensor. The update itself is in f32. Every "
-          "strategy has the same bits.");
+          "Type in which moments are stored between steps: 8 (fp32), 4 (bf16) or 2.03 (int8) "
+          "bytes per parameter. The update itself is computed in f32. bf16 is rounded "
+          "stochastically: rounded to nearest, a second moment with beta2 = 0.999 would never "
+          "decrease. int8 is dynamic tree quantization (arXiv:2110.02861) with one f32 scale per "
+          "256 elements. All strategies give the same bits.");
     field("weight_decay", &S::weight_decay,
-          "Weight decay on tensors of two and more dimensions: a part of the gradient for adam "
-          "and sgd, decoupled for the others.",
+          "Weight decay of tensors with two or more dimensions. Added to the gradient for adam "
+          "and sgd, decoupled for the other optimizers.",
           at_least(0));
     field("decay_vectors", &S::decay_vectors,
-          "Weight decay on vectors (norms and biases) too, as with one group of all parameters in "
-          "PyTorch.");
-    field("momentum", &S::momentum, "decay of the momentum; sgd: 0: none.",
+          "Apply weight decay to vectors (norms and biases) as well, like PyTorch with a single "
+          "parameter group.");
+    field("momentum", &S::momentum, "Momentum factor. sgd: 0 means no momentum.",
           at_least_and_below(0, 1));
     field("dampening", &S::dampening,
-          "what is left out of the gradient that the momentum takes in.", between(0, 1));
-    field("nesterov", &S::nesterov, "the step looks one momentum ahead, as Nesterov's does.");
-    field("ns_steps", &S::ns_steps, "Newton-Schulz iterations.", between(1, 100));
+          "Dampening of the momentum: the gradient is scaled by 1 - dampening.", between(0, 1));
+    field("nesterov", &S::nesterov, "Use Nesterov momentum.");
+    field("ns_steps", &S::ns_steps, "Number of Newton-Schulz iterations.", between(1, 100));
     field("adjust_lr", &S::adjust_lr,
-          "what lr is multiplied with for an (n, m) matrix. original: sqrt(max(1, n / m)); "
-          "match_rms_adamw: 0.2 sqrt(max(n, m)), for AdamW's lr.");
+          "Factor by which lr is scaled for an n x m matrix. original: sqrt(max(1, n / m)). "
+          "match_rms_adamw: 0.2 sqrt(max(n, m)), so that a learning rate tuned for AdamW fits.");
     field("adamw_lr_ratio", &S::adamw_lr_ratio,
-          "learning rate of the tensors that AdamW updates, in lr.", positive);
-    field("decay_rate", &S::decay_rate, "in step t, the second moment decays by 1 - t^decay_rate.",
+          "Learning rate of the tensors that AdamW updates, as a multiple of lr.", positive);
+    field("decay_rate", &S::decay_rate,
+          "Exponent of the second moment's decay, which is 1 - t^decay_rate in step t.",
           between(-1, 0));
     field("clip_threshold", &S::clip_threshold,
-          "the largest root mean square of a tensor's update before lr.", positive);
-    field("eps1", &S::eps1, "added to squared gradients.", at_least(0));
-    field("clip", &S::clip, "Largest global gradient norm; 0: no clipping.", at_least(0));
+          "Largest root mean square of a tensor's update, before it is scaled by lr.", positive);
+    field("eps1", &S::eps1, "Added to the squared gradient.", at_least(0));
+    field("clip", &S::clip, "Gradients are clipped to this global norm. 0: no clipping.",
+          at_least(0));
   }
 };
 

@@ -46,6 +46,12 @@ Check one_of(const char* first, Words... others) {
   return {.words = {first, others...}};
 }
 
+// How commands without a run file spell a setting as an option of their own.
+struct OptionForm {
+  std::string_view names;  // "-T,--timeout"; "": it has none, and is changed by --set
+  std::string_view value;  // "SECONDS"; "": the words that it takes, or N or SIZE by its type
+};
+
 // What takes more than one setting of a section to judge.
 template <class Struct>
 struct SettingRule {

@@ -45,7 +45,7 @@ struct CommConfig {
 
   using S = CommConfig;
   static void schema(auto& field) {
-    field.section("comm", "Bytes between ranks.");
+    field.section("comm", "Communication between ranks.");
     declare_collectives(field);
     declare_nccl(field);
     declare_links(field);
@@ -54,109 +54,112 @@ struct CommConfig {
   }
 
   static void declare_collectives(auto& field) {
-    field("transport", &S::transport, "How ranks reach each other; auto: the fastest, per peer.",
-          one_of(transport_names()));
+    field("transport", &S::transport,
+          "How ranks reach each other. auto: the fastest available, per pair of ranks.",
+          one_of(transport_names()), {"--transport", ""});
     field("engine", &S::engine,
-          "Who runs the collectives: gxp itself (native); MPI among ranks that mpirun has started, "
-          "in builds with it; NCCL among ranks with a GPU each, in builds with CUDA. auto: native; "
-          "in train, where all ranks have GPUs and train.deterministic is off, what a model "
-          "predicts to be faster. The log has the choice and its reason.",
-          one_of(engine_names()));
+          "Library that runs the collectives. native: gxp's own. mpi: MPI, for ranks started by "
+          "mpirun, in builds with MPI. nccl: NCCL, for ranks with a GPU each, in builds with "
+          "CUDA. auto: native, except in train with a GPU per rank and train.deterministic = "
+          "\"off\", where a model picks the faster of native and nccl. The log names the choice "
+          "and the reason.",
+          one_of(engine_names()), {"--engine", ""});
     field("algorithm", &S::algorithm,
-          "Algorithm of those operations that have one of this name; auto: the one predicted to "
-          "be fastest. direct, between ranks that share memory, goes by the fastest of three "
-          "ways: copied, kernel, tiles; these names ask for one of them.");
+          "Collective algorithm, for operations that have it. auto: the fastest by prediction. "
+          "For ranks that share memory, direct picks the fastest of three ways to move data: "
+          "copied, kernel, tiles; each can also be set by name.",
+          anything, {"--algorithm", "NAME"});
     field("channels", &S::channels,
-          "Parallel rings of the algorithms that have them, ring and hierarchical; 0: as many as "
-          "are predicted to be fastest.",
-          between(0, 64));
-    field("segment_bytes", &S::segment_bytes,
-          "Bytes of one step of the pipeline; 0: chosen by the cost model.", between(0, 1u << 30));
+          "Number of parallel rings, for the algorithms ring and hierarchical. 0: the fastest by "
+          "prediction.",
+          between(0, 64), {"--channels", ""});
+    field("segment_bytes", &S::segment_bytes, "Pipeline segment size. 0: chosen by the cost model.",
+          between(0, 1u << 30), {"--segment-bytes", ""});
     field("profile", &S::profile,
-          "TOML file with the measured constants of the cost model, on rank 0's host; \"\": the "
-          "one that allreduce-test --calibrate writes, if it has; builtin: those built in.");
+          "TOML file with measured constants of the cost model, read on rank 0's host. \"\": the "
+          "file that allreduce-test --calibrate wrote, if there is one. builtin: the built-in "
+          "constants.",
+          anything, {"--profile", "FILE"});
     field("topology", &S::topology,
-          "File of a plan, on rank 0's host, that sets the rings along which ranks send and the "
-          "groups in which the hierarchical algorithms see them; gxp topo plan --format rank-plan "
-          "writes it. The k-th rank of a host has the GPU of local rank k; \"\": rings by rank, "
-          "groups by host.");
+          "Plan that sets the ring order and the groups of hierarchical algorithms: a file of gxp "
+          "topo plan --format rank-plan, read on rank 0's host. Local rank k uses the host's k-th "
+          "GPU. \"\": rings in rank order, one group per host.",
+          anything, {"--topology", "FILE"});
     field("codec", &S::codec,
-          "How sums and averages of floats travel between hosts in allreduce-test: as they are, "
-          "or with fewer bits, at the price of precision. Within a host nothing is encoded; train "
-          "has no codecs.",
-          one_of(codec_names()));
+          "Compression of floating-point sums and averages between hosts, in allreduce-test "
+          "only; loses precision. Nothing is compressed within a host or by train.",
+          one_of(codec_names()), {"--codec", ""});
   }
 
   static void declare_nccl(auto& field) {
     field("nccl_min_ctas", &S::nccl_min_ctas,
-          "nccl: thread blocks that it uses for a call at least; 0: as it likes.", between(0, 64));
+          "Minimum number of CTAs per NCCL call; 0: NCCL decides.", between(0, 64));
     field("nccl_max_ctas", &S::nccl_max_ctas,
-          "nccl: thread blocks that it uses for a call at most, since those compute nothing else; "
-          "0: as it likes.",
+          "Maximum number of CTAs per NCCL call, to leave the others to compute; 0: NCCL decides.",
           between(0, 64));
   }
 
   static void declare_links(auto& field) {
-    field("streams", &S::streams, "tcp: connections to each peer; 0: a short probe decides.",
+    field("streams", &S::streams, "tcp: connections per peer. 0: decided by a short probe.",
           between(0, 64));
     field("socket_buffer_bytes", &S::socket_buffer_bytes,
-          "tcp: send and receive buffer of each connection; 0: a short probe decides.",
+          "tcp: send and receive buffer size of each connection. 0: decided by a short probe.",
           between(0, 1u << 30));
     field("interface", &S::interface,
-          "tcp: where this host is reached, as NCCL_SOCKET_IFNAME names interfaces: prefixes, or "
-          "=eth0 for one; may differ between hosts; \"\": the one that leads to rank 0.");
-    field(
-        "port_range", &S::port_range,
-        "tcp: range of ports, such as \"30000-30100\", on which ranks accept connections from each "
-        "other while they join, for firewalls that open only some. A host needs a port for each of "
-        "its ranks; rank 0's host also the port of --master or MASTER_PORT. \"\": any free port.");
+          "tcp: network interface of this host, in the syntax of NCCL_SOCKET_IFNAME: name "
+          "prefixes, or =eth0 for exactly one. May differ between hosts. \"\": the interface "
+          "that routes to rank 0.");
+    field("port_range", &S::port_range,
+          "tcp: ports on which ranks accept connections from each other while joining, such as "
+          "\"30000-30100\", for firewalls. A host needs one port per rank; rank 0's host also "
+          "needs the port of --master or MASTER_PORT. \"\": any free port.");
     field("protect", &S::protect,
-          "tcp: what keeps others from changing (authenticate) or reading (encrypt) what ranks "
-          "send each other, at the price of CPU time; none: a network that is trusted, which verbs "
-          "asks for, since RDMA cannot be protected.",
-          one_of("none", "authenticate", "encrypt"));
+          "tcp: protection of the traffic between hosts, at the cost of CPU time. authenticate: "
+          "nobody can change it. encrypt: nobody can read it either. none: for trusted networks "
+          "only; required by verbs, since RDMA cannot be protected.",
+          one_of("none", "authenticate", "encrypt"), {"--protect", ""});
     field("kernel_copies", &S::kernel_copies,
-          "shm: let the kernel copy between the ranks' ordinary buffers, where it can and is "
-          "measured to be faster. Where ptrace is restricted, each rank permits the processes "
-          "that its parent started to reach its memory.");
+          "shm: use cross-memory attach (process_vm_readv) to copy between ranks' ordinary "
+          "buffers, where it works and is measured to be faster. Where ptrace is restricted, "
+          "each rank grants access to the processes that its parent started.");
   }
 
   static void declare_verbs(auto& field) {
     field("verbs_devices", &S::verbs_devices,
-          "verbs: the RDMA ports of this host, as in \"mlx5_0:1,mlx5_1\"; may differ between "
-          "hosts; \"\": all that are active. Of these a rank takes what gxp topo places nearest to "
-          "its GPU, or at the NUMA node of its CPUs; where the wiring tells nothing, the ranks of "
-          "a host share them evenly. Ports of equal names are connected.");
+          "verbs: this host's RDMA ports, such as \"mlx5_0:1,mlx5_1\". May differ between hosts. "
+          "\"\": all active ports. Each rank uses the ports nearest to its GPU (see gxp topo) or, "
+          "without a GPU, on the NUMA node of its CPUs; if the topology is unknown, the ranks of "
+          "a host share the ports evenly. Ports of the same name are connected to each other.");
     field("verbs_queue_pairs", &S::verbs_queue_pairs,
-          "verbs: connections to each peer over each port; long messages are cut over them.",
+          "verbs: queue pairs per peer and port. Long messages are split over them.",
           between(1, 16));
     field("verbs_gid_index", &S::verbs_gid_index,
-          "verbs: entry of each port's table of addresses; may differ between hosts; -1: RoCE v2, "
-          "by IPv4 before IPv6 before link-local addresses, or InfiniBand's first.",
+          "verbs: GID table index of each port. May differ between hosts. -1: RoCE v2, "
+          "preferring IPv4, then IPv6, then link-local addresses; on InfiniBand the first entry.",
           between(-1, 1023));
     field("verbs_pkey_index", &S::verbs_pkey_index,
-          "verbs: entry of each port's table of partitions (P_Keys).", between(0, 65535));
+          "verbs: index of the partition key (P_Key) of each port.", between(0, 65535));
     field("verbs_traffic_class", &S::verbs_traffic_class,
-          "verbs: traffic class of RoCE's packets, four times their DSCP, which switches know a "
-          "lossless class by.",
+          "verbs: traffic class of RoCE packets: 4 x DSCP. Switches map it to a lossless "
+          "priority.",
           between(0, 255));
   }
 
   static void declare_failures(auto& field) {
     field("flight_recorder", &S::flight_recorder,
-          "Directory of the files rank-N.flight, in which each rank's last operations can be read "
-          "also after it was killed; best in memory, as in /dev/shm; \"\": they are kept in the "
-          "processes only. May differ between hosts.");
-    field(
-        "silence_s", &S::silence_s,
-        "tcp: seconds in which a host answers nothing, not even repeated packets, after which its "
-        "connections count as lost. 0: comm.timeout_s, so that a link that is down for less ends "
-        "nothing.",
-        between(0, 1e6));
+          "Directory of the files rank-N.flight, which record each rank's latest operations and "
+          "survive a kill. Best in memory, such as /dev/shm. May differ between hosts. \"\": "
+          "records stay in the processes.",
+          anything, {"--flight-recorder", "DIR"});
+    field("silence_s", &S::silence_s,
+          "tcp: seconds without any answer from a host, including to retransmissions, after "
+          "which its connections count as lost. 0: comm.timeout_s, so that shorter outages are "
+          "survived.",
+          between(0, 1e6));
     field("timeout_s", &S::timeout_s,
-          "Seconds after which a collective fails and names the rank that is late. Time in which a "
-          "process was stopped or its machine paused does not count for it.",
-          between(0.001, 1e6));
+          "Seconds after which a collective fails and names the late rank. Time in which a "
+          "process or machine was stopped does not count.",
+          between(0.001, 1e6), {"-T,--timeout", "SECONDS"});
   }
 };
 

@@ -251,6 +251,10 @@ LoadedConfig parse_config(std::string_view text, const std::string& path,
 }
 
 CommConfig load_comm_config(std::span<const std::string> sets, const Environment& environment) {
+  for (const std::string& set : sets) {
+    if (!set.starts_with("comm."))
+      fail(ErrorKind::kConfig, "--set {}: this command takes settings of [comm] only", set);
+  }
   return finish_loading(Loader(""), sets, environment, false).run.comm;
 }
 

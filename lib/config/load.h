@@ -38,7 +38,7 @@ LoadedConfig load_config(const std::string& path, std::span<const std::string> s
                          const Environment& environment = {});
 
 // The section [comm] alone, for a command that trains nothing: from `sets` and the environment; no
-// rule over several settings is judged.
+// rule over several settings is judged. kConfig, too: a set of another section.
 CommConfig load_comm_config(std::span<const std::string> sets, const Environment& environment);
 
 // The same as load_config() over the text of a file; `path` is used in messages and origins only.

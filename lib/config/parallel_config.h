@@ -38,7 +38,7 @@ struct ParallelConfig {
 
   using S = ParallelConfig;
   static void schema(auto& field) {
-    field.section("parallel", "Who holds what.");
+    field.section("parallel", "Sharding of parameters, gradients and optimizer state over ranks.");
     declare_sharding(field);
     declare_wrapping(field);
     declare_gathers(field);
@@ -48,68 +48,71 @@ struct ParallelConfig {
   static void declare_sharding(auto& field) {
     field("strategy", &S::strategy, strategies_in_words(), one_of(strategy_names()));
     field("shard_size", &S::shard_size,
-          "Neighbouring ranks that hold one copy of what is sharded between them; a divisor of "
-          "the number of ranks. 0: all ranks; of a hybrid strategy: those of one host.",
+          "Ranks in a shard group, which holds one copy of all sharded state; must divide the "
+          "number of ranks. 0: all ranks; for hybrid strategies the ranks of one host.",
           at_least(0));
     field("optimizer_over_replicas", &S::optimizer_over_replicas,
-          "Several groups of shard_size ranks share the optimizer's state and work too, and "
-          "gather what they updated.");
+          "Shard the optimizer over all shard groups instead of repeating it in each; updated "
+          "parameters are then gathered.");
   }
 
   static void declare_wrapping(auto& field) {
     field("wrap", &S::wrap,
-          "What is gathered, reduced and cut into shards together. block: each unit (the "
-          "embedding, each block, the head). size: neighbouring units until they have "
-          "wrap_min_params parameters. match: from each unit that wrap_units names on. none: the "
-          "model. gxp shard-plan --units shows it. The same bits under all strategies, but others "
-          "than under another wrap.",
+          "How units (the embedding, each block, the head) are grouped into FSDP units, which "
+          "are gathered, reduced and sharded as a whole. block: each unit alone. size: "
+          "neighbouring units until they have wrap_min_params parameters. match: a new FSDP unit "
+          "begins at each unit that wrap_units names. none: one FSDP unit. gxp shard-plan "
+          "--units shows the result. Bits depend on wrap, but not on the strategy.",
           one_of("block", "size", "none", "match"));
     field("wrap_min_params", &S::wrap_min_params,
-          "With wrap = \"size\": parameters of a wrap, at least.", positive);
+          "Minimum parameters of an FSDP unit with wrap = \"size\".", positive);
     field("wrap_units", &S::wrap_units,
-          "With wrap = \"match\": patterns of unit names (with *, ? and [...]), such as "
+          "Patterns of unit names (with *, ? and [...]) for wrap = \"match\", such as "
           "[\"h.*[05]\"].");
   }
 
   static void declare_gathers(auto& field) {
     field("forward_prefetch", &S::forward_prefetch,
-          "Gather the next wrap during a unit's forward; false: when it is needed, which holds "
-          "less at a time.");
+          "Gather the next FSDP unit's parameters during the forward pass of the current one. "
+          "false: when they are needed, which takes less memory.");
     field("backward_prefetch", &S::backward_prefetch,
-          "Gather the next wrap during a unit's backward (pre), after it and before its gradients "
-          "leave (post), or when it is needed (none).",
+          "When to gather the next FSDP unit's parameters in the backward pass. pre: during the "
+          "current unit's. post: after it, before its gradients are reduced. none: when they are "
+          "needed.",
           one_of("pre", "post", "none"));
     field("prefetch_wraps", &S::prefetch_wraps,
-          "Where parameters are sharded: wraps that are gathered ahead of their use.",
+          "Number of FSDP units whose sharded parameters are gathered ahead of their use.",
           between(1, 1 << 16));
     field("prefetch_params", &S::prefetch_params,
-          "Parameters that are gathered ahead of their use at most; 0: no limit.");
+          "Maximum number of parameters gathered ahead of their use. 0: no limit.");
     field("max_live_params", &S::max_live_params,
-          "Parameters that are gathered at a time at most, where a unit does not need more "
-          "itself: nothing is gathered ahead, or kept by reuse_params, beyond that. 0: no limit.");
+          "Maximum number of gathered parameters at any time: beyond it, nothing is prefetched "
+          "or kept by reuse_params. A unit that needs more by itself still gets them. 0: no "
+          "limit.");
     field("persist_params", &S::persist_params,
-          "Wraps of at most so many parameters are gathered once a step, and stay until it ends.");
+          "FSDP units with at most this many parameters are gathered once per step and kept "
+          "until it ends.");
     field("reuse_params", &S::reuse_params,
-          "A gathered wrap stays if at most so many other parameters are needed before it is "
-          "needed again.");
+          "Keep a gathered FSDP unit if at most this many other parameters are used before it is "
+          "used again.");
     field("hold_parameters", &S::hold_parameters,
-          "With gradient accumulation, what a backward pass has gathered stays for the next "
-          "micro-batch, in exchange for that memory.");
+          "With gradient accumulation, keep parameters that a backward pass has gathered for the "
+          "next micro-batch: less traffic, more memory.");
   }
 
   static void declare_gradients(auto& field) {
     field("bucket_bytes", &S::bucket_bytes,
-          "ddp: bytes of gradients reduced together, of whole wraps. Sharded gradients are "
-          "reduced by wrap.",
+          "ddp: bytes of gradients that are reduced together, in whole FSDP units. Sharded "
+          "gradients are reduced by FSDP unit.",
           positive);
     field("reduce_dtype", &S::reduce_dtype,
-          "Type in which gradients travel and are summed over the ranks: a rank's are rounded to "
-          "it once, each sum of two again. fp16: only with train.precision = \"fp16\".");
+          "Type in which gradients are sent and summed over ranks. Each rank's gradient is "
+          "rounded to it once, and so is every sum of two. fp16 requires train.precision = "
+          "\"fp16\".");
     field("hold_gradients", &S::hold_gradients,
-          "With gradient accumulation, ranks add up the gradients of a step's micro-batches and "
-          "reduce them once; so they hold all of them. false: where gradients are sharded, each "
-          "micro-batch's are reduced, in exchange for that memory; the sums are then rounded "
-          "otherwise.");
+          "With gradient accumulation, add up a step's gradients locally and reduce them once; "
+          "each rank then stores all of them. false: sharded gradients are reduced after every "
+          "micro-batch, which takes less memory and rounds differently.");
   }
 };
 
@@ -128,26 +131,28 @@ struct OffloadConfig {
   using S = OffloadConfig;
   static void schema(auto& field) {
     field.section("offload",
-                  "What a rank keeps outside its device. The bits of a run do not depend on it.");
+                  "State kept outside the device. The bits of a run do not depend on it.");
     field("optimizer", &S::optimizer,
-          "Optimizer state, and the master weights of bf16 and fp16: on the device, in the host's "
-          "memory, or in a file. The update fetches, changes and stores it in tiles. Not for muon "
-          "and adafactor, which need whole tensors.");
+          "Location of the optimizer state, and of the master weights of bf16 and fp16. none: "
+          "the device. memory: host memory. file: files in offload.path. The update streams the "
+          "state through the device in tiles. Not available for muon and adafactor, which need "
+          "whole tensors.");
     field("parameters", &S::parameters,
-          "Where parameters lie, in the same words; fetched unit by unit, for forward and for "
-          "backward. With several "
-          "ranks for strategies that shard parameters. Only with offload.optimizer.");
-    field("ratio", &S::ratio, "Part of the optimizer's state that is offloaded.",
+          "Location of the parameters, with the same values. They are fetched unit by unit in "
+          "the forward and backward pass. Requires offload.optimizer and, with several ranks, a "
+          "strategy that shards parameters.");
+    field("ratio", &S::ratio, "Fraction of the optimizer state that is offloaded.",
           Check{.low = 0, .high = 1, .low_is_open = true});
     field("step_tile", &S::step_tile,
-          "Elements of a tile; two tiles are on the device. Rounded up to a multiple of 2048.",
+          "Elements per tile; two tiles are on the device at a time. Rounded up to a multiple of "
+          "2048.",
           between(1, 1 << 30));
     field("path", &S::path,
-          "Directory of the files, on each rank's host. They have no names, so that nothing is "
-          "left of them.");
+          "Directory of the offload files, on each rank's host. The files have no names, so "
+          "nothing is left behind.");
     field("io", &S::io,
-          "How files are read and written. auto: by io_uring where the build and the kernel have "
-          "it, else by pread and pwrite; the log says which.",
+          "How offload files are read and written. auto: io_uring if the build and the OS "
+          "support it, otherwise pread and pwrite; the log names the choice.",
           one_of("auto", "io_uring", "pread"));
   }
 };

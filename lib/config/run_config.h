@@ -38,24 +38,24 @@ struct DataConfig {
 
   using S = DataConfig;
   static void schema(auto& field) {
-    field.section("data", "Where tokens come from.");
-    field(
-        "train", &S::train,
-        "Files to train on: text, llm.c .bin shards, .npy arrays of integers (one stream, or rows "
-        "of sequence + 1 tokens), or .i32 rows of sequence + 1 tokens; told apart by content and "
-        "name, and refused if they are of no such kind. Required.");
-    field("valid", &S::valid, "Files to validate on, of the same kinds; may be empty.");
+    field.section("data", "Training and validation data.");
+    field("train", &S::train,
+          "Training files: text, llm.c .bin shards, .npy arrays of integers (one stream, or rows "
+          "of sequence + 1 tokens), or .i32 files (rows of sequence + 1 tokens). The kind is "
+          "recognised from content and name; anything else is refused. Required.");
+    field("valid", &S::valid, "Validation files, of the same kinds. May be empty.");
     field("tokenizer", &S::tokenizer,
-          "Turns text files into tokens. byte: each byte is one, whatever model.vocab_size is; "
-          "auto: the same, but text is refused if model.vocab_size is not 256.",
+          "How text becomes tokens. byte: one token per byte, whatever model.vocab_size is. "
+          "auto: the same, but text is refused unless model.vocab_size is 256.",
           one_of("auto", "byte"));
-    field("sequence", &S::sequence, "Positions used per row; 0: model.context.", at_least(0));
+    field("sequence", &S::sequence, "Tokens per row (sequence length). 0: model.context.",
+          at_least(0));
     field("order", &S::order,
-          "Order of the rows: as in the files, or a permutation keyed by train.seed.",
+          "Order of the rows. sequential: as stored. shuffled: a permutation keyed by train.seed.",
           one_of("sequential", "shuffled"));
     field("changed", &S::changed,
-          "What --resume does if the files of train are not those that the checkpoint's run has "
-          "read: refuse, or accept them and go on at the same number of samples.");
+          "What --resume does if data.train differs from the files that the checkpoint's run has "
+          "read. refuse: stop. accept: continue with the new files at the same number of samples.");
   }
 };
 
@@ -72,15 +72,16 @@ struct LrScheduleConfig {
 
   using S = LrScheduleConfig;
   static void schema(auto& field) {
-    field.section("lr_schedule", "The learning rate over the steps.");
+    field.section("lr_schedule", "Learning-rate schedule.");
     field("name", &S::name, lr_schedules_in_words(), one_of(lr_schedule_names()));
     field("warmup_steps", &S::warmup_steps, "Steps of linear warm-up from 0.", at_least(0));
     field("total_steps", &S::total_steps,
-          "Steps in which the rate is above min_lr, as PyTorch counts them; 0: train.steps.",
+          "Length of the schedule in steps, counted as PyTorch does: the rate is above min_lr "
+          "until then. 0: train.steps.",
           at_least(0));
     field("min_lr", &S::min_lr, "Learning rate after total_steps.", at_least(0));
     field("decay_fraction", &S::decay_fraction,
-          "wsd only: the share of total_steps in which the rate falls.", between(0, 1));
+          "wsd only. Fraction of total_steps in which the rate decays.", between(0, 1));
   }
 };
 
@@ -102,23 +103,22 @@ struct CheckpointConfig {
 
   using S = CheckpointConfig;
   static void schema(auto& field) {
-    field.section("checkpoint", "Saving and resuming.");
-    field("dir", &S::dir, "Directory of the checkpoints; \"\": none are written.");
-    field("every", &S::every, "Steps between two checkpoints; 0: one at the end.", at_least(0));
-    field("keep", &S::keep, "Newest checkpoints kept; 0: all.", at_least(0));
-    field("keep_every", &S::keep_every,
-          "Steps of which each multiple keeps its checkpoint besides the newest; 0: none.",
+    field.section("checkpoint", "Saving checkpoints and resuming from them.");
+    field("dir", &S::dir, "Directory of the checkpoints. \"\": none are written.");
+    field("every", &S::every, "Steps between checkpoints. 0: a single one at the end.",
           at_least(0));
+    field("keep", &S::keep, "Number of recent checkpoints to keep. 0: all.", at_least(0));
+    field("keep_every", &S::keep_every,
+          "Also keep every checkpoint whose step is a multiple of this. 0: none.", at_least(0));
     field("async", &S::async,
-          "Write a checkpoint while training goes on. Training waits only for a copy of what each "
-          "rank saves, in f32, which takes host memory until the run ends.");
-    field(
-        "layout", &S::layout,
-        "sharded: each rank's file stays as it was written; full: rank 0 joins them into one file "
-        "with the bytes that a single rank would have written.");
+          "Write checkpoints in the background. Training only waits for an f32 copy of what each "
+          "rank saves. The copy occupies host memory until the run ends.");
+    field("layout", &S::layout,
+          "sharded: each rank's file is kept as written. full: rank 0 joins the files into one, "
+          "whose bytes are those that a single rank would write.");
     field("export", &S::export_type,
-          "Also write the weights of each checkpoint in this type, as a Hugging Face directory "
-          "step-N/huggingface that other programs load. Rank 0 does it while training goes on.");
+          "Also write each checkpoint's weights, in this type, as a Hugging Face directory "
+          "step-N/huggingface. Rank 0 writes it in the background.");
   }
 };
 

@@ -56,7 +56,7 @@ void add_owners(Setting& setting) {
   setting.owners = owned->owners(setting.key);
   setting.named_by = owned->named_by;
   if (!setting.owners.empty())
-    setting.doc = fmt::format("{} only: {}", fmt::join(setting.owners, " and "), setting.doc);
+    setting.doc = fmt::format("{} only. {}", fmt::join(setting.owners, " and "), setting.doc);
 }
 
 struct Schema {
@@ -76,18 +76,18 @@ class FieldReader {
 
   template <class Member>
   void operator()(std::string_view key, Member Struct::*member, std::string_view doc,
-                  const Check& check = anything) {
-    add<Held<Member>>(key, member, doc, type_of<Member>(key), check);
+                  const Check& check = anything, const OptionForm& option = {}) {
+    add<Held<Member>>(key, member, doc, type_of<Member>(key), check, option);
   }
   template <class E>
   void operator()(std::string_view key, Choice<E> Struct::*member, std::string_view doc) {
-    add<std::string>(key, member, doc, SettingType::kText, one_of(Choice<E>::kWords));
+    add<std::string>(key, member, doc, SettingType::kText, one_of(Choice<E>::kWords), {});
   }
 
  private:
   template <class Held, class Member>
   void add(std::string_view key, Member Struct::*member, std::string_view doc, SettingType type,
-           const Check& check) {
+           const Check& check, const OptionForm& option) {
     Setting setting{.section = schema_.sections.back().name,
                     .key = std::string(key),
                     .doc = std::string(doc),
@@ -100,7 +100,8 @@ class FieldReader {
                     .set =
                         [part = part_, member](RunConfig& run, const Value& value) {
                           run.*part.*member = Member(std::get<Held>(value));
-                        }};
+                        },
+                    .option = option};
     add_owners(setting);
     schema_.settings.push_back(std::move(setting));
   }

@@ -32,6 +32,7 @@ struct Setting {
   // one, "model.family".
   std::vector<std::string_view> owners = {};
   std::string_view named_by = {};
+  OptionForm option = {};
 
   [[nodiscard]] std::string name() const { return section + "." + key; }  // "optim.lr"
 };

@@ -74,7 +74,7 @@ struct TrainConfig {
 
   using S = TrainConfig;
   static void schema(auto& field) {
-    field.section("train", "The loop.");
+    field.section("train", "The training loop, its number types and its device.");
     declare_steps(field);
     declare_number_types(field);
     declare_kept_tensors(field);
@@ -85,127 +85,123 @@ struct TrainConfig {
 
   static void declare_steps(auto& field) {
     field("steps", &S::steps, "Optimizer steps of the whole run.", positive);
-    field("micro_batch", &S::micro_batch, "Rows per rank in one micro-batch.", between(1, 1 << 20));
-    field("grad_accum", &S::grad_accum, "Micro-batches per step.", positive);
+    field("micro_batch", &S::micro_batch, "Rows per rank in a micro-batch.", between(1, 1 << 20));
+    field("grad_accum", &S::grad_accum, "Micro-batches per step (gradient accumulation).",
+          positive);
   }
 
   static void declare_number_types(auto& field) {
     field("precision", &S::precision,
-          "Type of parameters and operands in the forward and backward pass. bf16 and fp16 keep "
-          "them in half the bytes and f32 master weights besides; sums, the residual stream and "
-          "the optimizer are f32. fp16 scales the loss: see [fp16].");
+          "Type of parameters and of matrix operands in the forward and backward pass. bf16 and "
+          "fp16 halve the parameters and add f32 master weights. Sums, the residual stream and "
+          "the optimizer use f32. fp16 scales the loss, see [fp16].");
     field("matmul", &S::matmul,
-          "Operands of matrix products. precision: as train.precision. tf32: for fp32 on a GPU, "
-          "whose tensor cores take 10 bits of each fraction, at up to 7 times the rate; sums and "
-          "attention are f32. fp8: those of blocks are rounded to 8 bits, e4m3, gradients to e5m2, "
-          "with one scale a tensor, made from what it holds; for bf16 and models whose widths are "
-          "multiples of 16. On a GPU of compute capability 8.9 or above they are multiplied so, at "
-          "twice the rate; a CPU computes the same in bf16, more slowly. The head, attention and "
-          "saved activations are as without it.");
+          "Type of the operands of matrix products. precision: that of train.precision. tf32: "
+          "for fp32 on a GPU; tensor cores read 10 mantissa bits, at up to 7 times the rate, "
+          "while sums and attention stay f32. fp8: the products of blocks, e4m3 forward and e5m2 "
+          "for gradients, with one scale per tensor computed from its values; requires bf16 and "
+          "model widths that are multiples of 16. GPUs of compute capability 8.9 or higher "
+          "multiply in fp8, at up to twice the bf16 rate. A CPU computes the same values in "
+          "bf16, more slowly. The head, attention and saved activations are not affected.");
     field("fp8_accumulation", &S::fp8_accumulation,
-          "Sums of a GPU's fp8 products in the forward pass. f32: as all others. fast: the tensor "
-          "cores keep about 14 bits between their additions, as FP8 recipes of other programs do; "
-          "faster. On a CPU they are f32 either way.");
+          "Accumulation of fp8 products in a GPU's forward pass. f32: full precision. fast: "
+          "tensor cores keep about 14 bits between additions, as in other programs' FP8 recipes. "
+          "A CPU always accumulates in f32.");
     field("fp8_weights", &S::fp8_weights,
-          "8-bit codes of blocks' matrices on a GPU with matmul = \"fp8\". again: made for each "
-          "product. kept: made once a step, by its first forward pass, and kept for all other "
-          "passes and micro-batches in 2 bytes a parameter, also where parameters are sharded. The "
-          "bits are the same.");
+          "Lifetime of the fp8 copies of weights on a GPU with matmul = \"fp8\". again: "
+          "quantised for each product. kept: quantised once per step, in its first forward pass, "
+          "and kept for all later passes, at 2 bytes per parameter, even where parameters are "
+          "sharded. The bits are the same.");
     field("rounding", &S::rounding,
-          "How the f32 master weights become bf16 parameters for each step. stochastic: up or "
-          "down, right on average, by random bits that depend on the seed, the step and the "
-          "element alone, so that changes too small for bf16 are seen on average.");
+          "How f32 master weights are rounded to bf16 parameters in each step. stochastic: up or "
+          "down at random, unbiased, so that updates below bf16's resolution take effect on "
+          "average. The random bits depend on the seed, the step and the element only.");
     field("grad_accum_dtype", &S::grad_accum_dtype,
-          "Type in which gradients are kept: over micro-batches and for the optimizer. Backward "
-          "computes them in f32; they are added in f32 and rounded once a micro-batch. fp16: only "
-          "with precision = \"fp16\", whose loss scale keeps them in its range.");
+          "Type in which gradients are stored over the micro-batches and for the optimizer. The "
+          "backward pass computes and adds them in f32 and rounds once per micro-batch. fp16 "
+          "requires precision = \"fp16\", whose loss scale keeps gradients in range.");
   }
 
   static void declare_kept_tensors(auto& field) {
     field("recompute", &S::recompute,
-          "What blocks do not keep of their forward pass and make again in their backward pass, "
-          "to the same bits, in less memory and more time. none: only what train.keep leaves out. "
-          "selective: all but attention's output. full: all. The last block "
-          "keeps what none does where that takes no more memory.");
+          "Activations that blocks recompute in the backward pass instead of storing them: less "
+          "memory, more time, the same bits. none: only those that train.keep does not store. "
+          "selective: all but attention's output. full: all. The last block stores its "
+          "activations where that takes no more memory.");
     field("recompute_units", &S::recompute_units,
-          "Units that do so: names, or patterns with *, ? and [...], as \"h.[0-5]\"; gxp "
-          "shard-plan --units lists them.");
-    field(
-        "keep", &S::keep,
-        "Which outputs of single passes over memory blocks keep from their forward for their "
-        "backward pass, to save the time to make them again. norms: those of norms; the bits stay "
-        "as they are. all: also those of activation functions; in bf16 and fp16 a GPU's fused "
-        "products take GELUs of unrounded values, so the bits may be others. auto: norms on GPUs "
-        "where each rank's planned memory is then at most 15/16 of what is free, and leaves room "
-        "for trials of products and libraries' code, else none; plans count none. Blocks that "
-        "train.recompute names make these with their other "
-        "activations right before their backward pass, and keep them until then.");
+          "Units that recompute: names, or patterns with *, ? and [...], such as \"h.[0-5]\". "
+          "gxp shard-plan --units lists the units.");
+    field("keep", &S::keep,
+          "Cheap outputs (norms, activation functions) that a block stores in the forward pass "
+          "instead of recomputing them in the backward pass. none: none. norms: those of norms; "
+          "the bits do not change. all: also those of activation functions; on a GPU in bf16 or "
+          "fp16 this may change bits, since fused products apply GELU to unrounded values. auto: "
+          "norms on GPUs if each rank's planned memory then fits 15/16 of what is free, with "
+          "room for timing trials and library code; otherwise none. Plans assume none. Blocks "
+          "selected by train.recompute compute these outputs together with their other "
+          "activations just before their backward pass.");
     field("frozen", &S::frozen,
-          "Tensors that are read and not trained: names, or patterns with *, ? and [...], as "
-          "\"h.[0-5].*\"; a name's transformer. or model. may be left out, and gxp shard-plan "
-          "--units lists them. They have no update, no optimizer state and no part in the "
-          "gradients' norm. Nothing is kept or reduced of the gradients of a wrap that is frozen "
-          "as a whole; one that is not holds those of its frozen tensors too.");
+          "Tensors that are not trained: names, or patterns with *, ? and [...], such as "
+          "\"h.[0-5].*\". A leading transformer. or model. may be left out; gxp shard-plan "
+          "--units lists the names. Frozen tensors have no optimizer state and do not count in "
+          "the gradient norm. An FSDP unit that is entirely frozen stores and reduces no "
+          "gradients; a partly frozen one stores those of its frozen tensors too.");
   }
 
   static void declare_reproducibility(auto& field) {
-    field("seed", &S::seed,
-          "Key of the first weights, of the order of the data and of stochastic rounding.",
+    field("seed", &S::seed, "Seed of the initial weights, the data order and stochastic rounding.",
           at_least(0));
     field("deterministic", &S::deterministic,
-          "Promise about bits: the same weights for a given world size, for any, or none. "
-          "any-world-size: what 1, 2, 4, ... ranks train is the same to the bit, where ranks x "
-          "grad_accum is the same power of two; costs memory for log2(grad_accum) sums of a "
-          "step's gradients. off: also faster ways whose sums have no fixed order: cuDNN's own "
-          "choice for attention's backward pass, and NCCL's sums.");
+          "Reproducibility of the trained weights, to the bit. world-size: for a given number of "
+          "ranks. any-world-size: also for 1, 2, 4, ... ranks, where ranks x grad_accum is the "
+          "same power of two; stores log2(grad_accum) more sums of a step's gradients. off: not "
+          "guaranteed; also allows faster methods with no fixed order of addition: cuDNN's own "
+          "choice for attention's backward pass, and NCCL where engine is auto.");
   }
 
   static void declare_device(auto& field) {
     field("device", &S::device,
-          "Where the arithmetic runs. cuda: each rank on a GPU of those that it sees, in turn by "
-          "its number on its host. auto: cuda where there is a GPU that can be used, else cpu.");
-    field("threads", &S::threads, "Threads per rank; 0: the rank's share of the CPUs.",
+          "Device that computes. cuda: each rank uses one of its visible GPUs, chosen "
+          "round-robin by its local rank. auto: cuda if there is a usable GPU, otherwise cpu.");
+    field("threads", &S::threads, "Threads per rank. 0: the rank's share of the CPUs.",
           between(0, 4096));
     field("device_memory_bytes", &S::device_memory_bytes,
-          "Most bytes that a rank takes of its device; on a CPU, of the memory that it has as "
-          "one. A run that would take more does not start, and says what would fit. 0: no limit.",
+          "Upper limit of the device memory a rank may use (on a CPU: of host memory). A run "
+          "that needs more does not start; the error lists settings that would fit. 0: no limit.",
           at_least(0));
     field("gemm_cache", &S::gemm_cache,
-          "The folder of a file in which a GPU's fastest algorithm for each matrix product is "
-          "kept, once they have been timed, and the fastest slices for cuDNN's attention: later "
-          "runs then have the same bits. auto: gxp in $XDG_CACHE_HOME or ~/.cache. off: nothing is "
-          "timed, cuBLASLt's first guess that runs and the fewest slices.");
+          "Directory of the file that caches a GPU's fastest algorithm for each matrix product "
+          "and the fastest split of cuDNN's attention, so that later runs have the same bits. "
+          "auto: gxp in $XDG_CACHE_HOME or ~/.cache. off: nothing is timed; cuBLASLt's first "
+          "working proposal and the smallest split are used.");
     field("cuda_graphs", &S::cuda_graphs,
-          "Whether a GPU's kernels that are the same in every step are recorded as CUDA graphs, "
-          "one for each unit and pass, which one call starts: faster where starting kernels takes "
-          "longer than running them, and the same bits. auto: where a block's forward pass of a "
-          "micro-batch takes less than 1 ms at the GPU's rate; if one cannot be recorded, the run "
-          "warns and goes on without. on: then it fails.");
+          "Record the kernels that are the same in every step as CUDA graphs, one per unit and "
+          "pass. Faster where launching kernels takes longer than running them; the bits are the "
+          "same. auto: if a block's forward pass takes less than 1 ms at the GPU's rate; a "
+          "failed recording is a warning. on: always; a failed recording ends the run.");
     field("attention", &S::attention,
-          "By what a GPU computes attention of bf16 and fp16. cudnn: cuDNN 9, which must be "
-          "there. own: gxp's kernels, which compute that of fp32 as well. auto: cuDNN where it "
-          "can be loaded and takes the heads; the log names what is used. Plans count cuDNN's "
-          "workspace, at most 1 GiB, unless it is own.");
+          "Implementation of bf16 and fp16 attention on a GPU. cudnn: cuDNN 9; an error if it is "
+          "absent. own: gxp's kernels, which fp32 always uses. auto: cuDNN if it loads and "
+          "supports the head size; the log names the choice. Plans include cuDNN's workspace, at "
+          "most 1 GiB, unless set to own.");
     field("logits_rows", &S::logits_rows,
-          "Tokens whose logits exist at a time. 0: as many as have 2^24 logits, on a GPU about "
-          "2^28, in equal pieces: it needs large products to be busy.",
+          "Tokens whose logits are in memory at the same time. 0: about 2^24 logits on a CPU and "
+          "2^28 on a GPU, in equal pieces.",
           at_least(0));
   }
 
   static void declare_reports(auto& field) {
-    field("log_every", &S::log_every, "Steps between two progress lines.", positive);
+    field("log_every", &S::log_every, "Steps between progress lines.", positive);
     field("profile_steps", &S::profile_steps,
-          "Steps that a GPU's profiler captures, as \"10-12\": nsys profile "
+          "Steps for a GPU profiler to capture, such as \"10-12\". Run under nsys profile "
           "--capture-range=cudaProfilerApi --capture-range-end=stop, or ncu --profile-from-start "
-          "off, then sees these alone. \"\": no step is marked.");
+          "off. \"\": none.");
     field("valid_every", &S::valid_every,
-          "Steps between two validations; 0: one at the end, if data.valid names files.",
-          at_least(0));
-    field("valid_batches", &S::valid_batches, "Micro-batches per rank in one validation.",
-          positive);
+          "Steps between validations. 0: one at the end, if data.valid is set.", at_least(0));
+    field("valid_batches", &S::valid_batches, "Micro-batches per rank in a validation.", positive);
     field("run_dir", &S::run_dir,
-          "Directory of the resolved settings and metrics.jsonl, of one run; \"\": checkpoint.dir, "
-          "or none without it.");
+          "Directory of metrics.jsonl and the resolved settings; used by one run only. \"\": "
+          "checkpoint.dir, or none if that is empty.");
   }
 };
 
@@ -219,17 +215,18 @@ struct Fp16Config {
 
   using S = Fp16Config;
   static void schema(auto& field) {
-    field.section("fp16", "Scaling of the loss, with train.precision = \"fp16\".");
-    field("initial_scale_power", &S::initial_scale_power, "The first scale is 2 to this power.",
-          between(0, 32));
+    field.section("fp16", "Loss scaling with train.precision = \"fp16\".");
+    field("initial_scale_power", &S::initial_scale_power,
+          "The initial loss scale is 2 to this power.", between(0, 32));
     field("window", &S::window, "Steps without overflow after which the scale doubles.", positive);
     field("hysteresis", &S::hysteresis,
-          "The overflow, counted from the last rise on, that halves the scale, as all after it "
-          "do. Every step with an overflow is left out.",
+          "The scale is halved at this many overflows since it last grew, and at every later "
+          "one. A step that overflows is skipped.",
           positive);
     field("consecutive_hysteresis", &S::consecutive_hysteresis,
-          "Count overflows from the last step without one instead.");
-    field("min_scale", &S::min_scale, "Below this scale training fails.", positive);
+          "Reset the count of overflows at every step without one.");
+    field("min_scale", &S::min_scale, "Training fails if the scale would fall below this.",
+          positive);
   }
 };
 

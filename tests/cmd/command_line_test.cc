@@ -4,8 +4,11 @@
 #include <csignal>
 #include <iterator>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "cmd/exit_codes.h"
+#include "cmd/manual.h"
 #include "lib/base/error.h"
 #include "tests/catch.h"
 #include "tests/cmd/sample_commands.h"
@@ -19,13 +22,15 @@ struct LineOutcome {
   std::string err;
 };
 
-LineOutcome run(const std::string& line) {
+LineOutcome run_with(std::span<const Command> commands, const std::string& line) {
   std::istringstream words(line);
   const std::vector<std::string> arguments{std::istream_iterator<std::string>(words), {}};
   std::ostringstream out, err;
-  const int code = run_command_line(arguments, kSampleCommands, out, err);
+  const int code = run_command_line(arguments, commands, out, err);
   return {code, out.str(), err.str()};
 }
+LineOutcome run(const std::string& line) { return run_with(kSampleCommands, line); }
+LineOutcome run_of_gxp(const std::string& line) { return run_with(kCommands, line); }
 
 }  // namespace
 
@@ -74,13 +79,58 @@ TEST_CASE("a wrong command line is one line on stderr and exit code 2", "[cmd]")
   CHECK(outcome.err == "gxp: error: " + message + "\n");
 }
 
+TEST_CASE("--help of every command and action fits a screen of 100 columns and 50 lines", "[cmd]") {
+  std::vector<std::string> names = {""};
+  const CommandLine line = make_command_line(kCommands);
+  for (const CLI::App* command : line.app->get_subcommands({})) {
+    names.push_back(command->get_name());
+    for (const CLI::App* action : command->get_subcommands({}))
+      names.push_back(command->get_name() + " " + action->get_name());
+  }
+  for (const std::string& name : names) {
+    CAPTURE(name);
+    std::istringstream help(run_of_gxp(name + " --help").out);
+    int rows = 0;
+    for (std::string row; std::getline(help, row); ++rows)
+      CHECK((row.size() <= 100 ? "" : row) == "");
+    CHECK(rows > 5);
+    CHECK(rows <= 50);
+  }
+}
+
+TEST_CASE("an option that a setting replaces is an error that names the setting", "[cmd]") {
+  const auto [arguments, message] = GENERATE(table<std::string, std::string>(
+      {{"topo --transport tcp", "unknown option '--transport'; use --set comm.transport=VALUE"},
+       {"allreduce-test --streams 2", "unknown option '--streams'; use --set comm.streams=VALUE"},
+       {"allreduce-test --verbs-gid-index=3",
+        "unknown option '--verbs-gid-index'; use --set comm.verbs_gid_index=VALUE"},
+       {"train run.toml --timeout 5", "unknown option '--timeout'; use --set comm.timeout_s=VALUE"},
+       {"topo doctor --channels 2", "unknown option '--channels'"},
+       {"allreduce-test --explain --set train.steps=3",
+        "--set train.steps=3: this command takes settings of [comm] only"}}));
+  const LineOutcome outcome = run_of_gxp(arguments);
+  CHECK(outcome.code == 2);
+  CHECK(outcome.err == "gxp: error: " + message + "\n");
+}
+
+TEST_CASE("--help shows a description's first sentence, the manual all of it", "[cmd]") {
+  const std::string help = run_of_gxp("allreduce-test --help").out;
+  CHECK(help.find("  Element type (default float)\n") != std::string::npos);
+  CHECK(help.find("own names") == std::string::npos);
+  const CommandLine line = make_command_line(kCommands);
+  const std::string manual = options_manual(*line.app->get_subcommand("allreduce-test"));
+  CHECK(manual.find(
+            "Element type. gxp's own names, such as f32 and bf16, work too (default float).") !=
+        std::string::npos);
+}
+
 TEST_CASE("whatever an action throws becomes a message and an exit code", "[cmd]") {
-  const auto [what, code, message] = GENERATE(table<std::string, int, std::string>(
-      {{"peer", 5, "brew: rank 3 is gone"},
-       {"memory", 4,
-        "allocate memory: the system has none left, or the limit of address space (ulimit -v) "
-        "is reached"},
-       {"bug", 70, "boiled over; this is a bug in gxp"}}));
+  const auto [what, code, message] = GENERATE(
+      table<std::string, int, std::string>({{"peer", 5, "brew: rank 3 is gone"},
+                                            {"memory", 4,
+                                             "allocate memory: the system has none left, or the "
+                                             "limit of address space (ulimit -v) is reached"},
+                                            {"bug", 70, "boiled over; this is a bug in gxp"}}));
   const LineOutcome outcome = run("fail " + what);
   CHECK(outcome.code == code);
   CHECK(outcome.err == "gxp: error: " + message + "\n");

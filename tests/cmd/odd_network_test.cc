@@ -44,7 +44,7 @@ TEST_CASE("ranks meet where there is no IPv4 at all", "[cmd]") {
       "ip link add cable type veth peer name end; ip link set cable up; ip link set end up;"
       "ip addr add fd00::1/64 dev cable nodad;"
       "host() { \"$0\" allreduce-test -b 64 -e 64 -n 2 -w 0 --transport tcp"
-      " --streams 1 --socket-buffer-bytes 262144 --join-timeout 10"
+      " --set comm.streams=1 --set comm.socket_buffer_bytes=262144 --join-timeout 10"
       " --nnodes 2 --node-rank $1 --master [fd00::1]:29500; };"
       "host 1 & host 0; wait $!");
   CAPTURE(outcome.err);
@@ -73,7 +73,7 @@ TEST_CASE("ranks that may listen at some ports only meet there", "[cmd]") {
       "nft add rule inet f i tcp dport '{ 29500, 30000-30002 }' accept;"
       "ip addr add 192.0.2.1/24 dev lo;"
       "host() { \"$0\" allreduce-test -b 64 -e 64 -n 2 -w 0 --nnodes 2 --node-rank $1"
-      " --master 192.0.2.1:29500 --join-timeout 5 --transport tcp --port-range $2; };"
+      " --master 192.0.2.1:29500 --join-timeout 5 --transport tcp --set comm.port_range=$2; };"
       "host 1 30000-30002 & host 0 30000-30002; wait $!");
   CAPTURE(outcome.err);
   if (contains(outcome.err, "nft: not found")) {

@@ -63,7 +63,7 @@ struct Matrix {
 // Of numbers whose largest |x| nobody has raised (largest.cuh): not wrong codes, but NaNs.
 __device__ __forceinline__ float scale_of(float largest, Float8 type) {
   const auto bits = bits_as<uint32_t>(largest);
-  return bits < Largest::kLeast ? bits_as<float>(0x7fc00000u) : float8_scale(bits, type);
+  return bits < LargestWritten::kLeast ? bits_as<float>(0x7fc00000u) : float8_scale(bits, type);
 }
 
 template <Float8 type, class T>
