@@ -234,7 +234,7 @@ _gxp() {
       words="-h --help --from --format --hosts --channels"
       case $previous in
         --from) words="FILE NAME live" ;;
-        --format) words="text json nccl-xml hostfile" ;;
+        --format) words="text json nccl-xml hostfile rank-plan" ;;
         --hosts) words="" ;;
         --channels) words="" ;;
       esac ;;

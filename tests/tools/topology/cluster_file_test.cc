@@ -27,7 +27,7 @@ const std::string kNetwork = "[network]\nkind = 'switch'\nlatency_us = 2\n";
 
 ClusterDescription cluster_of(const std::string& text) { return parse_cluster(text, kPath); }
 
-std::string complaint_of(const std::string& text) {
+std::string cluster_complaint(const std::string& text) {
   std::string message = complaint(ErrorKind::kConfig, [&] { cluster_of(text); });
   for (size_t at; (at = message.find(kPath)) != std::string::npos;) {
     message.replace(at, kPath.size(), "c.toml");
@@ -117,8 +117,8 @@ TEST_CASE("the example and the one in the manual are clusters", "[topo]") {
 
 TEST_CASE("a wrong cluster file is an error that names line and key", "[topo]") {
   const std::string good = kRoot + kHosts + kNetwork;
-  REQUIRE(complaint_of(good) == "");
-  REQUIRE(complaint_of("\xef\xbb\xbf# größer\n" + good) == "");
+  REQUIRE(cluster_complaint(good) == "");
+  REQUIRE(cluster_complaint("\xef\xbb\xbf# größer\n" + good) == "");
   const auto [text, said] = GENERATE_COPY(table<std::string, std::string>({
       {"",
        "c.toml:1: message_overhead_us is missing\nc.toml:1: fold_gb_per_s is missing\n"
@@ -161,7 +161,7 @@ TEST_CASE("a wrong cluster file is an error that names line and key", "[topo]") 
        "network.rails must be true or false"},
   }));
   CAPTURE(text);
-  CHECK(complaint_of(text).find(said) != std::string::npos);
+  CHECK(cluster_complaint(text).find(said) != std::string::npos);
 }
 
 TEST_CASE("a topology file that is not there or broken is named", "[topo]") {
@@ -171,11 +171,10 @@ TEST_CASE("a topology file that is not there or broken is named", "[topo]") {
   CHECK(complaint(ErrorKind::kIo, [&] {
           cluster_of(hosts("absent.xml"));
         }).find("absent.xml': there is no such file, and no such name") != std::string::npos);
-  CHECK(complaint_of(hosts("")).find("hosts.topology names nothing") != std::string::npos);
-  CHECK(complaint_of(hosts("aws-g5.48xl-topo.xml")).find("has no GPU") != std::string::npos);
-  CHECK(
-      complaint_of(hosts(kSource + "/examples/cluster.toml")).find("hosts.topology is a cluster") !=
-      std::string::npos);
+  CHECK(cluster_complaint(hosts("")).find("hosts.topology names nothing") != std::string::npos);
+  CHECK(cluster_complaint(hosts("aws-g5.48xl-topo.xml")).find("has no GPU") != std::string::npos);
+  CHECK(cluster_complaint(hosts(kSource + "/examples/cluster.toml"))
+            .find("hosts.topology is a cluster") != std::string::npos);
   CHECK(complaint(ErrorKind::kCorrupt, [&] {
           cluster_of(hosts("azure-ncv4-graph.xml"));
         }).find("does not say what is in a host") != std::string::npos);
@@ -193,7 +192,7 @@ TEST_CASE("the topology files of a cluster are bounded together", "[topo]") {
   std::string text = kRoot;
   for (int i = 0; i < 5; ++i)
     text += "[[hosts]]\ncount = 1\npcie_latency_us = 1\ntopology = '" + file.string() + "'\n";
-  CHECK(complaint_of(text) == "c.toml: the topology files have more than 64 MiB together");
+  CHECK(cluster_complaint(text) == "c.toml: the topology files have more than 64 MiB together");
   std::filesystem::remove(file);
 }
 
