@@ -119,12 +119,13 @@ TEST_CASE("kernels of f32 are not predicted, nor products in 8 bits whose rate i
 
 TEST_CASE("products in 8 bits read half as much, and passes before them make the codes",
           "[replay]") {
-  const std::string folder = GENERATE("gpt2-accum", "llama-tiny");
-  const Settings large = {"model.init=normal",   "model.hidden=2048",  "model.layers=2",
-                          "model.heads=16",      "model.context=2048", "data.sequence=2048",
+  const auto [folder, widths] = GENERATE(table<std::string, Settings>(
+      {{"gpt2-accum", {}}, {"llama-tiny", {"model.head_size=128", "model.mlp_hidden=8192"}}}));
+  const Settings large = {"model.init=normal",   "model.hidden=4096",  "model.layers=2",
+                          "model.heads=32",      "model.context=2048", "data.sequence=2048",
                           "train.micro_batch=4", "train.device=cuda"};
-  const auto step_of = [&](const Settings& sets) {
-    return time_by_class(plan_of(large + sets, folder), find_gpu("h100"));
+  const auto step_of = [&, &folder = folder, &widths = widths](const Settings& sets) {
+    return time_by_class(plan_of(large + widths + sets, folder), find_gpu("h100"));
   };
   const StepClasses halves = step_of({}), again = step_of({"train.matmul=fp8"}),
                     kept = step_of({"train.matmul=fp8", "train.fp8_weights=kept"});
