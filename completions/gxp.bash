@@ -98,7 +98,7 @@ _gxp() {
         --format) words="text csv json" ;;
       esac ;;
     allreduce-test)
-      words="-h --help --op -o --redop -d --datatype -r --root -b --minbytes -e --maxbytes -i --stepbytes -f --stepfactor -n --iters -w --warmup_iters -m --agg_iters -N --run_cycles -c --check -z --blocking --device --memory -u --unalign --transport --engine --algorithm --channels --segment-bytes --profile --topology --codec --nccl-min-ctas --nccl-max-ctas --streams --socket-buffer-bytes --interface --port-range --protect --kernel-copies --verbs-devices --verbs-queue-pairs --verbs-gid-index --verbs-pkey-index --verbs-traffic-class --flight-recorder --silence-s -T --timeout --deterministic --nproc --nnodes --node-rank --master --no-bind --join-timeout --explain --svg --calibrate --simulate --ranks --rank-order --channel-order --trace --show-record --min-bw --baseline --tolerance -a --average -I --per_iter_timing -S --report_timestamps -J --output_file --format"
+      words="-h --help --op -o --redop -d --datatype -r --root -b --minbytes -e --maxbytes -i --stepbytes -f --stepfactor -n --iters -w --warmup_iters -m --agg_iters -N --run_cycles -c --check -z --blocking --device --memory -u --unalign --transport --engine --algorithm --channels --segment-bytes --profile --topology --codec --protect --flight-recorder -T --timeout --set --deterministic --nproc --nnodes --node-rank --master --no-bind --join-timeout --explain --svg --calibrate --simulate --ranks --rank-order --channel-order --trace --show-record --min-bw --baseline --tolerance -a --average -I --per_iter_timing -S --report_timestamps -J --output_file --format"
       case $previous in
         --op) words="all_reduce all_gather reduce_scatter broadcast reduce gather scatter alltoall sendrecv barrier all" ;;
         -o | --redop) words="sum prod min max avg mulsum band bor bxor land lor lxor all" ;;
@@ -123,18 +123,12 @@ _gxp() {
         --channels) words="" ;;
         --segment-bytes) words="" ;;
         --profile) words="" ;;
-        --topology) words="FILE NAME live" ;;
+        --topology) words="" ;;
         --codec) words="none bf16 f16 int8 int4" ;;
-        --nccl-min-ctas) words="" ;;
-        --nccl-max-ctas) words="" ;;
-        --streams) words="" ;;
-        --socket-buffer-bytes) words="" ;;
-        --interface) words="" ;;
-        --port-range) words="" ;;
         --protect) words="none authenticate encrypt" ;;
         --flight-recorder) words="" ;;
         -T | --timeout) words="" ;;
-        --set) words="model.family= model.vocab_size= model.context= model.hidden= model.layers= model.heads= model.kv_heads= model.head_size= model.mlp_hidden= model.rope_theta= model.tied_head= model.norm_eps= model.init= data.train= data.valid= data.tokenizer= data.sequence= data.order= data.changed= train.steps= train.micro_batch= train.grad_accum= train.precision= train.matmul= train.fp8_accumulation= train.fp8_weights= train.rounding= train.grad_accum_dtype= train.recompute= train.recompute_units= train.keep= train.frozen= train.seed= train.deterministic= train.device= train.threads= train.device_memory_bytes= train.gemm_cache= train.cuda_graphs= train.attention= train.logits_rows= train.log_every= train.profile_steps= train.valid_every= train.valid_batches= train.run_dir= fp16.initial_scale_power= fp16.window= fp16.hysteresis= fp16.consecutive_hysteresis= fp16.min_scale= optim.name= optim.lr= optim.beta1= optim.beta2= optim.eps= optim.state_dtype= optim.weight_decay= optim.decay_vectors= optim.momentum= optim.dampening= optim.nesterov= optim.ns_steps= optim.adjust_lr= optim.adamw_lr_ratio= optim.decay_rate= optim.clip_threshold= optim.eps1= optim.clip= lr_schedule.name= lr_schedule.warmup_steps= lr_schedule.total_steps= lr_schedule.min_lr= lr_schedule.decay_fraction= parallel.strategy= parallel.shard_size= parallel.optimizer_over_replicas= parallel.wrap= parallel.wrap_min_params= parallel.wrap_units= parallel.forward_prefetch= parallel.backward_prefetch= parallel.prefetch_wraps= parallel.prefetch_params= parallel.max_live_params= parallel.persist_params= parallel.reuse_params= parallel.hold_parameters= parallel.bucket_bytes= parallel.reduce_dtype= parallel.hold_gradients= offload.optimizer= offload.parameters= offload.ratio= offload.step_tile= offload.path= offload.io= checkpoint.dir= checkpoint.every= checkpoint.keep= checkpoint.keep_every= checkpoint.async= checkpoint.layout= checkpoint.export= comm.transport= comm.engine= comm.algorithm= comm.channels= comm.segment_bytes= comm.profile= comm.topology= comm.codec= comm.nvls= comm.nccl_min_ctas= comm.nccl_max_ctas= comm.streams= comm.socket_buffer_bytes= comm.interface= comm.port_range= comm.protect= comm.kernel_copies= comm.verbs_devices= comm.verbs_queue_pairs= comm.verbs_gid_index= comm.verbs_pkey_index= comm.verbs_traffic_class= comm.flight_recorder= comm.silence_s= comm.timeout_s=" ;;
+        --set) words="model.family= model.vocab_size= model.context= model.hidden= model.layers= model.heads= model.kv_heads= model.head_size= model.mlp_hidden= model.rope_theta= model.tied_head= model.norm_eps= model.init= data.train= data.valid= data.tokenizer= data.sequence= data.order= data.changed= train.steps= train.micro_batch= train.grad_accum= train.precision= train.matmul= train.fp8_accumulation= train.fp8_weights= train.rounding= train.grad_accum_dtype= train.recompute= train.recompute_units= train.keep= train.frozen= train.seed= train.deterministic= train.device= train.threads= train.device_memory_bytes= train.gemm_cache= train.cuda_graphs= train.attention= train.logits_rows= train.log_every= train.profile_steps= train.valid_every= train.valid_batches= train.run_dir= fp16.initial_scale_power= fp16.window= fp16.hysteresis= fp16.consecutive_hysteresis= fp16.min_scale= optim.name= optim.lr= optim.beta1= optim.beta2= optim.eps= optim.state_dtype= optim.weight_decay= optim.decay_vectors= optim.momentum= optim.dampening= optim.nesterov= optim.ns_steps= optim.adjust_lr= optim.adamw_lr_ratio= optim.decay_rate= optim.clip_threshold= optim.eps1= optim.clip= lr_schedule.name= lr_schedule.warmup_steps= lr_schedule.total_steps= lr_schedule.min_lr= lr_schedule.decay_fraction= parallel.strategy= parallel.shard_size= parallel.optimizer_over_replicas= parallel.wrap= parallel.wrap_min_params= parallel.wrap_units= parallel.forward_prefetch= parallel.backward_prefetch= parallel.prefetch_wraps= parallel.prefetch_params= parallel.max_live_params= parallel.persist_params= parallel.reuse_params= parallel.hold_parameters= parallel.bucket_bytes= parallel.reduce_dtype= parallel.hold_gradients= offload.optimizer= offload.parameters= offload.ratio= offload.step_tile= offload.path= offload.io= checkpoint.dir= checkpoint.every= checkpoint.keep= checkpoint.keep_every= checkpoint.async= checkpoint.layout= checkpoint.export= comm.transport= comm.engine= comm.algorithm= comm.channels= comm.segment_bytes= comm.profile= comm.topology= comm.codec= comm.nccl_min_ctas= comm.nccl_max_ctas= comm.streams= comm.socket_buffer_bytes= comm.interface= comm.port_range= comm.protect= comm.kernel_copies= comm.verbs_devices= comm.verbs_queue_pairs= comm.verbs_gid_index= comm.verbs_pkey_index= comm.verbs_traffic_class= comm.flight_recorder= comm.silence_s= comm.timeout_s=" ;;
         --nproc) words="N gpu" ;;
         --nnodes) words="" ;;
         --node-rank) words="" ;;
@@ -158,7 +152,7 @@ _gxp() {
         --format) words="text csv json" ;;
       esac ;;
     topo | "topo show")
-      words="-h --help --from --format --rank --hosts -m --matrix --probe --probe-seconds --nproc --nnodes --node-rank --master --no-bind --join-timeout --transport --engine --algorithm --channels --segment-bytes --profile --topology --codec --nccl-min-ctas --nccl-max-ctas --streams --socket-buffer-bytes --interface --port-range --protect --kernel-copies --verbs-devices --verbs-queue-pairs --verbs-gid-index --verbs-pkey-index --verbs-traffic-class --flight-recorder --silence-s -T --timeout"
+      words="-h --help --from --format --rank --hosts -m --matrix --probe --probe-seconds --set --nproc --nnodes --node-rank --master --no-bind --join-timeout"
       [[ $command == topo ]] && words="show matrix path diff fix doctor plan lint $words"
       case $previous in
         --from) words="FILE NAME live" ;;
@@ -166,36 +160,12 @@ _gxp() {
         --rank) words="" ;;
         --hosts) words="" ;;
         --probe-seconds) words="" ;;
-        --set) words="model.family= model.vocab_size= model.context= model.hidden= model.layers= model.heads= model.kv_heads= model.head_size= model.mlp_hidden= model.rope_theta= model.tied_head= model.norm_eps= model.init= data.train= data.valid= data.tokenizer= data.sequence= data.order= data.changed= train.steps= train.micro_batch= train.grad_accum= train.precision= train.matmul= train.fp8_accumulation= train.fp8_weights= train.rounding= train.grad_accum_dtype= train.recompute= train.recompute_units= train.keep= train.frozen= train.seed= train.deterministic= train.device= train.threads= train.device_memory_bytes= train.gemm_cache= train.cuda_graphs= train.attention= train.logits_rows= train.log_every= train.profile_steps= train.valid_every= train.valid_batches= train.run_dir= fp16.initial_scale_power= fp16.window= fp16.hysteresis= fp16.consecutive_hysteresis= fp16.min_scale= optim.name= optim.lr= optim.beta1= optim.beta2= optim.eps= optim.state_dtype= optim.weight_decay= optim.decay_vectors= optim.momentum= optim.dampening= optim.nesterov= optim.ns_steps= optim.adjust_lr= optim.adamw_lr_ratio= optim.decay_rate= optim.clip_threshold= optim.eps1= optim.clip= lr_schedule.name= lr_schedule.warmup_steps= lr_schedule.total_steps= lr_schedule.min_lr= lr_schedule.decay_fraction= parallel.strategy= parallel.shard_size= parallel.optimizer_over_replicas= parallel.wrap= parallel.wrap_min_params= parallel.wrap_units= parallel.forward_prefetch= parallel.backward_prefetch= parallel.prefetch_wraps= parallel.prefetch_params= parallel.max_live_params= parallel.persist_params= parallel.reuse_params= parallel.hold_parameters= parallel.bucket_bytes= parallel.reduce_dtype= parallel.hold_gradients= offload.optimizer= offload.parameters= offload.ratio= offload.step_tile= offload.path= offload.io= checkpoint.dir= checkpoint.every= checkpoint.keep= checkpoint.keep_every= checkpoint.async= checkpoint.layout= checkpoint.export= comm.transport= comm.engine= comm.algorithm= comm.channels= comm.segment_bytes= comm.profile= comm.topology= comm.codec= comm.nvls= comm.nccl_min_ctas= comm.nccl_max_ctas= comm.streams= comm.socket_buffer_bytes= comm.interface= comm.port_range= comm.protect= comm.kernel_copies= comm.verbs_devices= comm.verbs_queue_pairs= comm.verbs_gid_index= comm.verbs_pkey_index= comm.verbs_traffic_class= comm.flight_recorder= comm.silence_s= comm.timeout_s=" ;;
+        --set) words="model.family= model.vocab_size= model.context= model.hidden= model.layers= model.heads= model.kv_heads= model.head_size= model.mlp_hidden= model.rope_theta= model.tied_head= model.norm_eps= model.init= data.train= data.valid= data.tokenizer= data.sequence= data.order= data.changed= train.steps= train.micro_batch= train.grad_accum= train.precision= train.matmul= train.fp8_accumulation= train.fp8_weights= train.rounding= train.grad_accum_dtype= train.recompute= train.recompute_units= train.keep= train.frozen= train.seed= train.deterministic= train.device= train.threads= train.device_memory_bytes= train.gemm_cache= train.cuda_graphs= train.attention= train.logits_rows= train.log_every= train.profile_steps= train.valid_every= train.valid_batches= train.run_dir= fp16.initial_scale_power= fp16.window= fp16.hysteresis= fp16.consecutive_hysteresis= fp16.min_scale= optim.name= optim.lr= optim.beta1= optim.beta2= optim.eps= optim.state_dtype= optim.weight_decay= optim.decay_vectors= optim.momentum= optim.dampening= optim.nesterov= optim.ns_steps= optim.adjust_lr= optim.adamw_lr_ratio= optim.decay_rate= optim.clip_threshold= optim.eps1= optim.clip= lr_schedule.name= lr_schedule.warmup_steps= lr_schedule.total_steps= lr_schedule.min_lr= lr_schedule.decay_fraction= parallel.strategy= parallel.shard_size= parallel.optimizer_over_replicas= parallel.wrap= parallel.wrap_min_params= parallel.wrap_units= parallel.forward_prefetch= parallel.backward_prefetch= parallel.prefetch_wraps= parallel.prefetch_params= parallel.max_live_params= parallel.persist_params= parallel.reuse_params= parallel.hold_parameters= parallel.bucket_bytes= parallel.reduce_dtype= parallel.hold_gradients= offload.optimizer= offload.parameters= offload.ratio= offload.step_tile= offload.path= offload.io= checkpoint.dir= checkpoint.every= checkpoint.keep= checkpoint.keep_every= checkpoint.async= checkpoint.layout= checkpoint.export= comm.transport= comm.engine= comm.algorithm= comm.channels= comm.segment_bytes= comm.profile= comm.topology= comm.codec= comm.nccl_min_ctas= comm.nccl_max_ctas= comm.streams= comm.socket_buffer_bytes= comm.interface= comm.port_range= comm.protect= comm.kernel_copies= comm.verbs_devices= comm.verbs_queue_pairs= comm.verbs_gid_index= comm.verbs_pkey_index= comm.verbs_traffic_class= comm.flight_recorder= comm.silence_s= comm.timeout_s=" ;;
         --nproc) words="N gpu" ;;
         --nnodes) words="" ;;
         --node-rank) words="" ;;
         --master) words="" ;;
         --join-timeout) words="" ;;
-        --transport) words="auto shm verbs tcp" ;;
-        --engine) words="auto native mpi nccl" ;;
-        --algorithm) words="" ;;
-        --channels) words="" ;;
-        --segment-bytes) words="" ;;
-        --profile) words="" ;;
-        --topology) words="" ;;
-        --codec) words="none bf16 f16 int8 int4" ;;
-        --nccl-min-ctas) words="" ;;
-        --nccl-max-ctas) words="" ;;
-        --streams) words="" ;;
-        --socket-buffer-bytes) words="" ;;
-        --interface) words="" ;;
-        --port-range) words="" ;;
-        --protect) words="none authenticate encrypt" ;;
-        --kernel-copies) words="true false" ;;
-        --verbs-devices) words="" ;;
-        --verbs-queue-pairs) words="" ;;
-        --verbs-gid-index) words="" ;;
-        --verbs-pkey-index) words="" ;;
-        --verbs-traffic-class) words="" ;;
-        --flight-recorder) words="" ;;
-        --silence-s) words="" ;;
-        -T | --timeout) words="" ;;
       esac ;;
     "topo matrix")
       words="-h --help --from --like --nccl --format"
