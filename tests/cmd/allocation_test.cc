@@ -17,15 +17,16 @@ thread_local long allocations = 0;
 
 }  // namespace
 
-void* operator new(size_t bytes) {
+// Not inlined: GCC takes a delete whose new it does not see for a mismatch.
+[[gnu::noinline]] void* operator new(size_t bytes) {
   const long number = allocations++;
   if (fails_at >= 0 && (number == fails_at || (for_good && number > fails_at)))
     throw std::bad_alloc();
   if (void* const memory = std::malloc(bytes > 0 ? bytes : 1)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace gxp {
 namespace {

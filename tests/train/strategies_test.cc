@@ -114,7 +114,8 @@ double others_bytes(int world_size) {
   return double(layout.count * sizeof(float)) * (world_size - 1) / world_size;
 }
 
-TEST_CASE("a rank sends two or three times what it does not hold, and a few words", "[train][table]") {
+TEST_CASE("a rank sends two or three times what it does not hold, and a few words",
+          "[train][table]") {
   const std::string strategy = GENERATE(from_range(sharding_strategies()));
   const int world_size =
       GENERATE(2, 4);  // with others, small messages travel further in return for speed
