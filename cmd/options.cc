@@ -175,7 +175,11 @@ namespace {
 
 void add_sets(CLI::App& app, std::vector<std::string>& sets, const char* type,
               const char* description) {
-  app.add_option("--set", sets, description)
+  // Added to those of the options that are settings: an option bound to `sets` would replace them.
+  const auto add = [&sets](const std::vector<std::string>& more) {
+    sets.insert(sets.end(), more.begin(), more.end());
+  };
+  app.add_option_function<std::vector<std::string>>("--set", add, description)
       ->type_name(type)
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

@@ -104,7 +104,7 @@ TEST_CASE("gxp topo --probe measures from each rank to each", "[cmd]") {
                                     "2",    "--probe-seconds", "0.05",   "--format", "json"};
   const auto [transport, used] = GENERATE(table<std::string, std::vector<std::string>>(
       {{"shm", {"shm"}}, {"tcp", {"tcp"}}, {"auto", {"shm", "tcp"}}}));
-  probe.insert(probe.end(), {"--transport", transport});
+  probe.insert(probe.end(), {"--set", "comm.transport=" + transport});
   const Outcome outcome = run_gxp(probe);
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
