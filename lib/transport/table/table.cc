@@ -86,7 +86,8 @@ std::vector<std::pair<int, int>> pairs_of_hosts(const Hosts& hosts) {
 // For questions about ranks that have not started: nobody waits. What RDMA ports they have is not
 // known, so they are taken to have some if `name` asks for verbs.
 TransportContext context_on(Hosts hosts, std::string_view name) {
-  TransportContext context{.world_size = int(hosts.size()),
+  const int ranks = int(hosts.size());
+  TransportContext context{.world_size = ranks,
                            .deadline = Deadline::after({}),
                            .master_addr = "",
                            .hosts = std::move(hosts)};
