@@ -9,8 +9,8 @@
 //   };
 //
 // A member is a bool, int, uint64_t, double, string, vector of strings, or a Choice of an enum's
-// words (choice.h). A key that ends in "_bytes" also reads "25MiB". The text after it is full sentences, and says what 0 or "" means
-// where that is special. What `field` is: lib/config/settings.cc.
+// words (choice.h). A key that ends in "_bytes" also reads "25MiB". The text after it is full
+// sentences, and says what 0 or "" means where that is special. What `field` is: lib/config/settings.cc.
 #pragma once
 
 #include <limits>

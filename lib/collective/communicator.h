@@ -11,10 +11,10 @@
 //   Chunks     the logical buffer is cut into world_size chunks of whole elements: the first
 //              count % world_size are one element longer. Any count, also 0 and above 2^31; an
 //              all-to-all takes multiples of world_size only.
-//   Bits       the result has the same bits on every rank and in every run, unless engine nccl adds.
-//              Layout-invariant algorithms (algorithm.h) give the same bits whatever the buckets, the segments, the
-//              transport and the algorithm. Half types are folded in f32, rounded once a fold;
-//              kAvg is the sum times 1 / world_size.
+//   Bits       the result has the same bits on every rank and in every run, unless engine nccl
+//              adds. Layout-invariant algorithms (algorithm.h) give the same bits whatever the
+//              buckets, the segments, the transport and the algorithm. Half types are folded in
+//              f32, rounded once a fold; kAvg is the sum times 1 / world_size.
 //   Threads    one thread at a time, except abort() and what counts; what was started runs in order
 //              on a thread of its own, and blocking calls queue behind it.
 //   Streams    where queues_calls(), enqueue() puts a call on device memory into the order of a

@@ -12,9 +12,9 @@ namespace {
 // step's time. Not fitted, for want of rows that tell them: flash attention (cuDNN's own benchmark
 // on H200, forward and backward together) and NVLink's share (nccl-tests); fused blocks on Ampere,
 // all that is not fused on Blackwell, where Hopper's stand; bf16 on Blackwell (its best product of
-// 8192^3). What is said of gxp's own runs is
-// measured on an H100 for Hopper's products and attention's backward (docs/RESULTS.md), and
-// estimated for the rest: bytes in flight by a multiprocessor's loads, clocks under load.
+// 8192^3). What is said of gxp's own runs is measured on an H100 for Hopper's products and
+// attention's backward (docs/RESULTS.md), and estimated for the rest: bytes in flight by a
+// multiprocessor's loads, clocks under load.
 // Blackwell's backward in any order is what NVIDIA measured (github.com/NVIDIA/cudnn-frontend,
 // benchmark/sdpa_benchmark_training/results: llama3.1/gb200, bf16, causal, 64 heads of 128
 // channels, 4096 positions).

@@ -22,8 +22,7 @@ class CudaGemm : public virtual Ops {
   void linear_gelu(const LinearGelu& layer) override;
   // A dout of f32 is rounded to the weight's type once, for both products; one that is multiplied
   // in 8 bits is read once for the codes of both, and before that for its largest value if it has
-  // no place of that. Where
-  // CublasProducts::fuses() is for it, dweight's product also makes dbias.
+  // no place of that. Where CublasProducts::fuses() is for it, dweight's product also makes dbias.
   void linear_backward(const LinearBackward& layer) override;
 
  private:

@@ -129,8 +129,7 @@ Frame Store::ask_to_join(Deadline deadline) {
   } catch (const Error& error) {
     fail(error.kind(),
          "join {}: {}, though it has the same job secret; has the job ended already, or does "
-         "someone "
-         "alter the connection?",
+         "someone alter the connection?",
          server_name(), error.what());
   }
 }
