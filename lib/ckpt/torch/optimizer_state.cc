@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "lib/ckpt/torch/optimizer_settings.h"
+
 namespace gxp {
 namespace {
 
