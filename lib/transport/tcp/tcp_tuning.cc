@@ -279,11 +279,18 @@ void log_best(bool on_one_host, const Result& best) {
       best.tuning.paced ? "" : ", Reno", best.bytes_per_s / 1e9, best.tried);
 }
 
+// A value that the deciding end tells all ranks.
+template <class Value>
+struct Told {
+  Value value{};
+  auto fields() { return std::tie(value); }
+};
+
 // Whether the probe may go on, as the deciding end says to all ranks.
 bool has_time(const TransportContext& context, const std::string& key, int low,
               const Probe& probe) {
-  if (probe.decides) context.store->set(key, probe.late() == std::byte{0} ? "yes" : "no");
-  return context.store->get(key, context.deadline, low) == "yes";
+  if (probe.decides) context.store->set(key, pack_fact(Told<bool>{probe.late() == std::byte{0}}));
+  return unpack_fact<Told<bool>>(context.store->get(key, context.deadline, low)).value;
 }
 
 TcpTuning tune(const TransportContext& context, const JoinedPairs& joins, bool on_one_host,
@@ -298,9 +305,10 @@ TcpTuning tune(const TransportContext& context, const JoinedPairs& joins, bool o
   connect_bundles(context, *pair, {tried[0]}, connect, known, bundles);
   if (!bundles.empty()) {
     const double seconds = first_exchange(bundles.begin()->second);
-    if (decides) context.store->set(key + " first", fmt::format("{}", seconds));
+    if (decides) context.store->set(key + " first", pack_fact(Told<double>{seconds}));
   }
-  const double seconds = std::stod(context.store->get(key + " first", context.deadline, pair->low));
+  const auto [seconds] =
+      unpack_fact<Told<double>>(context.store->get(key + " first", context.deadline, pair->low));
   if (seconds > kSlowSeconds) {
     if (context.rank == 0) log_slow_link(on_one_host, seconds, tried[0]);
     return tried[0];
