@@ -73,7 +73,7 @@ TEST_CASE("with frozen tensors every strategy has the bits of DDP", "[train][tab
 }
 
 TEST_CASE("what is trained has the gradients of a run without frozen tensors; the rest stays",
-          "[train]") {
+          "[train][table]") {
   const Case run = GENERATE(from_range(kCases));
   const std::string optimizer(GENERATE(from_range(optimizers())).name);
   CAPTURE(run.folder, run.patterns, optimizer);

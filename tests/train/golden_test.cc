@@ -89,7 +89,7 @@ TEST_CASE("a model trains as its float64 trace says, on any number of ranks", "[
 // Losses of PyTorch's own bf16 run differ from the reference by up to 2e-3. Products of operands of
 // 8 bits, which take widths that this Llama has not, have roundings 2^4 times as large.
 TEST_CASE("training in half precision stays near the float64 trace, on any number of ranks",
-          "[train]") {
+          "[train][table]") {
   const std::string folder = GENERATE(from_range(golden_runs()));
   const int world_size = GENERATE(1, 2);
   const auto [types, tolerance] =

@@ -40,7 +40,7 @@ void check_all_same(const std::vector<Trained>& ranks, const Trained& expected) 
   }
 }
 
-TEST_CASE("with any types of gradients every strategy has the bits of DDP", "[train]") {
+TEST_CASE("with any types of gradients every strategy has the bits of DDP", "[train][table]") {
   const Types types = GENERATE(from_range(kTypes));
   const std::string strategy = GENERATE("zero1", "zero2", "zero3", "hybrid_shard");
   const std::string accum = GENERATE("1", "3");
@@ -78,7 +78,7 @@ std::vector<std::vector<Values>> gradients_of_rows(int count, const std::string&
   })[0];
 }
 
-TEST_CASE("a message is rounded once, and the sum once more", "[train]") {
+TEST_CASE("a message is rounded once, and the sum once more", "[train][table]") {
   const Types types = GENERATE(from_range(kTypes));
   const std::string strategy = GENERATE("ddp", "zero2", "zero3");
   CAPTURE(types.precision, types.kept, types.reduced, strategy);
@@ -112,7 +112,7 @@ TEST_CASE("a message is rounded once, and the sum once more", "[train]") {
 }
 
 TEST_CASE("any-world-size: gradients of one half type are the same on 1, 2 and 4 ranks",
-          "[train]") {
+          "[train][table]") {
   const Types types = GENERATE(values<Types>({kBf16, {"fp16", "fp16", "fp16"}}));
   const auto train = [&](int world_size, const std::string& strategy) {
     Settings sets = settings_of(types);

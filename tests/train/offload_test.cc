@@ -33,7 +33,7 @@ TEST_CASE("offloaded optimizer state gives the same bits", "[train]") {
              train_few(world_size, plain)[0]);
 }
 
-TEST_CASE("a part of the state that is offloaded gives the same bits", "[train]") {
+TEST_CASE("a part of the state that is offloaded gives the same bits", "[train][table]") {
   const TemporaryDirectory directory;
   const std::string ratio = GENERATE("0.01", "0.5", "0.99");
   const std::string tile = GENERATE("1", "2048", "20000", "100000000");

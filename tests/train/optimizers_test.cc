@@ -29,7 +29,8 @@ RunConfig config_with(const std::string& optimizer, int world_size, const Settin
   return golden_config("gpt2-tiny", world_size, sets);
 }
 
-TEST_CASE("every optimizer trains to the bits of DDP under every strategy, and learns", "[train]") {
+TEST_CASE("every optimizer trains to the bits of DDP under every strategy, and learns",
+          "[train][table]") {
   const std::string optimizer = GENERATE(from_range(other_optimizers()));
   const int world_size = GENERATE(2, 4);
   const auto run = [&](const std::string& strategy) {
@@ -45,7 +46,8 @@ TEST_CASE("every optimizer trains to the bits of DDP under every strategy, and l
   }
 }
 
-TEST_CASE("every optimizer trains to the bits of DDP with shard groups and replicas", "[train]") {
+TEST_CASE("every optimizer trains to the bits of DDP with shard groups and replicas",
+          "[train][table]") {
   const std::string optimizer = GENERATE(std::string("adamw"), from_range(other_optimizers()));
   const std::string over_replicas = GENERATE("true", "false");
   CAPTURE(optimizer, over_replicas);

@@ -19,7 +19,7 @@ RunConfig deeper(const std::string& folder, const Settings& sets) {
 }
 
 TEST_CASE("every strategy trains to the bits of DDP, whatever it keeps and makes again",
-          "[train]") {
+          "[train][table]") {
   const auto [folder, types, strategy, recompute, keep] = GENERATE(from_range(combinations(
       tiny_runs(),
       std::vector<Settings>{{"train.precision=fp32"},

@@ -13,7 +13,7 @@ RunConfig config_with(const Settings& more) {
 }
 
 TEST_CASE("stochastic rounding has the same bits under every strategy, wrap and offload",
-          "[train]") {
+          "[train][table]") {
   const Settings how = GENERATE(values<Settings>(
       {{"parallel.strategy=zero1"},
        {"parallel.strategy=zero3"},

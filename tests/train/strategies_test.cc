@@ -49,7 +49,7 @@ TEST_CASE("groups with replicas have the bits of DDP", "[train][table]") {
     check_same(rank, ddp);
 }
 
-TEST_CASE("any-world-size: 1, 2, 4 and 8 ranks train to the same bits", "[train]") {
+TEST_CASE("any-world-size: 1, 2, 4 and 8 ranks train to the same bits", "[train][table]") {
   const std::string folder = GENERATE(from_range(tiny_runs()));
   const auto sets = [](int world_size, const std::string& strategy) {
     return Settings{"train.deterministic=any-world-size",
