@@ -27,7 +27,7 @@ struct FoldOptions {
 
 class DeviceFolds {
  public:
-  static constexpr size_t kMostSources = kMostMeeting;  // of as many ranks
+  static constexpr size_t kMostSources = kMaxBarrierRanks;  // of as many ranks
   static constexpr unsigned kBlocks = 32;
   // Keep a GPU's own memory busy: four blocks for each multiprocessor of an H100. There, 32 blocks
   // read and write 1.2 TB/s (2 sources) and 1.7 TB/s (4 sources), where copies reach 2.9 TB/s.
@@ -42,7 +42,7 @@ class DeviceFolds {
   // by all that they are given behind the same meeting. It takes one multiprocessor, so each
   // device meets as one rank only; kernels of ranks that share a device might wait for each other's
   // turn. A wait ends, without the others, when the control says so.
-  virtual void meet(Stream& stream, const Meeting& meeting) = 0;
+  virtual void barrier(Stream& stream, const DeviceBarrier& barrier) = 0;
 };
 
 }  // namespace gxp

@@ -176,7 +176,7 @@ void Communicator::Impl::set_selection(const SelectionSettings& settings) {
 
 void Communicator::Impl::note_message(bool sends, int peer, ConstMemory data) {
   GXP_ASSERT(0 <= peer && peer < engine_->world_size() && peer != engine_->rank());
-  if (!engine_->supports_messages_in(data.space))
+  if (!engine_->supports_p2p_memory(data.space))
     fail(
         ErrorKind::kUnavailable,
         "{} rank {}: device memory is not supported by engine '{}' over transport '{}'; copy it to "
@@ -246,8 +246,8 @@ KeptMemory Communicator::keep(Memory memory) { return impl_->keep(memory); }
 bool Communicator::supports_memory(MemorySpace space) const {
   return impl_->engine().supports_memory(space);
 }
-bool Communicator::supports_messages_in(MemorySpace space) const {
-  return impl_->engine().supports_messages_in(space);
+bool Communicator::supports_p2p_memory(MemorySpace space) const {
+  return impl_->engine().supports_p2p_memory(space);
 }
 std::span<const int> Communicator::hosts() const { return impl_->engine().hosts(); }
 bool Communicator::share_host(int rank, int other) const {

@@ -153,8 +153,7 @@ class Communicator {
   // Whether calls accept memory in this space. All buffers of a call, on all ranks, are in one;
   // those without bytes say which, too.
   [[nodiscard]] bool supports_memory(MemorySpace space) const;
-  [[nodiscard]] bool supports_messages_in(
-      MemorySpace space) const;  // the same of send() and recv()
+  [[nodiscard]] bool supports_p2p_memory(MemorySpace space) const;  // the same of send() and recv()
   // The host of each rank of the group, numbered from 0; empty: all on one.
   [[nodiscard]] std::span<const int> hosts() const;
   [[nodiscard]] bool share_host(int rank, int other) const;

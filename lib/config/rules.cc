@@ -106,7 +106,7 @@ std::string offloaded_state_is_elementwise(const RunConfig& run) {
   if (!offloads(run)) return "";
   const std::string& name = run.optim.name;
   const OptimizerSpec spec = make_optimizer_spec(run.optim);
-  if (spec.sees_whole != nullptr)
+  if (spec.needs_unsharded != nullptr)
     return fmt::format("must be none for {}, which needs whole tensors, is {}", name,
                        run.offload.optimizer);
   if (!spec.kept.empty() || run.train.precision != NumberType::kFp32) return "";

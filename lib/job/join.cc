@@ -248,7 +248,7 @@ void run_rank_on_transports(const std::vector<std::string>& transports,
                            .master_addr = job.master_addr,
                            .tcp = tcp_options(settings.comm),
                            .gpu = settings.gpu,
-                           .kernel_copies = settings.comm.kernel_copies};
+                           .use_cma = settings.comm.cma};
   VerbsContext& verbs = change_verbs(context);
   verbs.options = verbs_options(settings.comm);
   verbs.place = [&] { return place_on_this_host(settings.gpu); };

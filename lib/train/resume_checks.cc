@@ -84,13 +84,13 @@ void check_kept(const Checkpoint& checkpoint, const OptimConfig& optim,
 }
 
 // What the tensors do not show, and no error can. "" where all of it is told.
-std::string untold(const Checkpoint& checkpoint, const RunConfig& config,
-                   const KeyValues& settings) {
+std::string unrecorded(const Checkpoint& checkpoint, const RunConfig& config,
+                       const KeyValues& settings) {
   const CheckpointInfo& info = checkpoint.manifest().info;
   std::vector<std::string> keys;
   for (const char* key : {"data.order", "data.sequence", "train.seed", "optim.name"})
     if (!find_value(info.config, key) && find_value(settings, key)) keys.emplace_back(key);
-  if (auto model = untold_model(tensors_of(checkpoint), config.model); !model.empty())
+  if (auto model = unrecorded_settings(tensors_of(checkpoint), config.model); !model.empty())
     keys.insert(keys.begin(), std::move(model));
   if (config.train.precision == NumberType::kFp16 && !find_value(info.state, "fp16.scale"))
     keys.emplace_back("the loss scale");
@@ -307,8 +307,9 @@ void report_resumed(const Checkpoint& checkpoint, const RunConfig& config,
   if (info.samples_consumed == 0)
     log_info("resume: samples consumed: not told; {} steps of {}, as this run's are, make {}",
              info.step, samples_per_step, samples_before(info, samples_per_step));
-  const std::string keys = untold(checkpoint, config, settings);
-  if (!keys.empty()) log_info("resume: not told, so as this run has them: {}", keys);
+  const std::string keys = unrecorded(checkpoint, config, settings);
+  if (!keys.empty())
+    log_info("resume: not recorded in the checkpoint, taken from this run: {}", keys);
   report_types(checkpoint, config.optim);
   const std::string changes = describe_changes(info, settings, samples_per_step);
   if (!changes.empty()) log_warn("resume: {}", changes);

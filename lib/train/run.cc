@@ -27,7 +27,7 @@
 namespace gxp {
 namespace {
 
-EarlierRun wish_of(const RunOptions& options) {
+EarlierRun earlier_run_of(const RunOptions& options) {
   if (options.resume) return EarlierRun::kContinue;
   return options.overwrite ? EarlierRun::kReplace : EarlierRun::kRefuse;
 }
@@ -165,7 +165,7 @@ class Run {
     if (r.skipped && leads())
       log_info("step {}: gradients overflow at loss scale {}; no update", r.step, r.loss_scale);
     seconds_.push_back(r.seconds);
-    if (r.stop_wished) communicator_.all_reduce(memory_of(signal), DType::kI32, ReduceOp::kMax);
+    if (r.stop_requested) communicator_.all_reduce(memory_of(signal), DType::kI32, ReduceOp::kMax);
     if (validation_due()) metrics.valid_loss = summary_.valid_end = trainer_.validate();
     if (leads()) report(metrics);
     background_.check();
@@ -277,7 +277,8 @@ RunSummary run_training(const RunConfig& config, Communicator& communicator, Bac
                         const RunOptions& options) {
   const RunDirectories directories = directories_of(config, options.metrics_path);
   std::vector<DirectoryLock> locks;  // rank 0's
-  do_on_rank_zero(communicator, [&] { locks = claim_directories(directories, wish_of(options)); });
+  do_on_rank_zero(communicator,
+                  [&] { locks = claim_directories(directories, earlier_run_of(options)); });
   return Run(config, communicator, backend, options, directories, locks).run();
 }
 

@@ -41,7 +41,7 @@ class Trainer {
 
   // [collective] One optimizer step. Any rank may wish to stop; all learn of it in this step's
   // result.
-  StepResult step(bool wish_to_stop);
+  StepResult step(bool requests_stop);
   // [collective] As Evaluation's, of data.valid; only if has_validation().
   double validate() { return evaluation_.validate(*valid_); }
   [[nodiscard]] bool has_validation() const { return valid_ != nullptr; }

@@ -69,7 +69,7 @@ struct TransportContext {
   TcpOptions tcp{};
   // Whose memory messages may lie in, where RDMA reaches it; null: host memory alone.
   Device* gpu = nullptr;
-  bool kernel_copies = true;    // cross_memory_attach.h
+  bool use_cma = true;          // cross_memory_attach.h
   Hosts hosts{};                // of all ranks; make_transport() gathers them
   int host_cpus = 0;            // that the ranks of this host have together; 0: as many as this one
   std::vector<ShmOffer> shm{};  // of all ranks, equal within a host; survey_shm() gathers them

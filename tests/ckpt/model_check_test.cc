@@ -134,7 +134,7 @@ TEST_CASE("a model that gxp computes is taken in every spelling of its config.js
   CHECK(foreign_model(tensors) == "");
   CHECK(model_mismatch(tensors, model_in(folder)) == "");
   CHECK(model_problem(tensors) == "");
-  CHECK(untold_model(tensors, model_in(folder)) == "");
+  CHECK(unrecorded_settings(tensors, model_in(folder)) == "");
 }
 
 TEST_CASE("a Mistral is a Llama only without a window", "[ckpt]") {
@@ -208,7 +208,8 @@ TEST_CASE("a weight that would not be read is named, a buffer of old files is no
   file.metadata.clear();
   CHECK(foreign_model(file) == "");
   CHECK_THAT(model_mismatch(file, model_in(kLlama)), Contains(says));
-  CHECK(untold_model(file, model_in(kLlama)) == "model.heads, model.norm_eps, model.rope_theta");
+  CHECK(unrecorded_settings(file, model_in(kLlama)) ==
+        "model.heads, model.norm_eps, model.rope_theta");
 }
 
 TEST_CASE("a tied head that is stored must be the token table", "[ckpt]") {
@@ -226,10 +227,10 @@ TEST_CASE("a single file of weights is held against the config.json beside it", 
   const TemporaryDirectory dir;
   const std::string file = dir / "model.safetensors";
   std::filesystem::copy_file(kLlama + "/model.safetensors", file);
-  CHECK(untold_model(read_weights(file), model_in(kLlama)) != "");
+  CHECK(unrecorded_settings(read_weights(file), model_in(kLlama)) != "");
   json config = json::parse(read_bytes(kLlama + "/config.json"));
   write_bytes(dir / "config.json", config.dump());
-  CHECK(untold_model(read_weights(file), model_in(kLlama)) == "");
+  CHECK(unrecorded_settings(read_weights(file), model_in(kLlama)) == "");
   config["model_type"] = "gemma";
   write_bytes(dir / "config.json", config.dump());
   CHECK_THAT(model_mismatch(read_weights(file), model_in(kLlama)), Contains("model_type is gemma"));

@@ -16,10 +16,10 @@ using namespace gxp;
 namespace {
 
 constexpr std::string_view kWhole = R"([machine]
-version = 1
+version = 2
 cpu = "A \"fast\" one"
 cores = 2
-kernel = "6.1"
+linux = "6.1"
 [shm-2]
 transport = "shm"
 ranks = 2

@@ -89,6 +89,7 @@ TEST_CASE("a bad line is named with its place, key, rule and value", "[config]")
   const auto [line, message] = GENERATE(table<std::string, std::string>({
       {"[optim]\nlrr = 1", "run.toml:4: optim.lrr: unknown key; did you mean 'lr'?"},
       {"[optim]\nfoo = 1", "run.toml:4: optim.foo: unknown key"},
+      {"[comm]\nkernel_copies = false", "run.toml:4: comm.kernel_copies: is now called comm.cma"},
       {"[optm]\nlr = 1", "run.toml:3: optm: unknown section; did you mean 'optim'?"},
       {"[optim]\nlr = -1", "run.toml:4: optim.lr: must be positive, is -1.0"},
       {"[optim]\nlr = nan", "run.toml:4: optim.lr: must be finite, is nan"},

@@ -136,7 +136,7 @@ TEST_CASE("ranks that are a multiple of the CPUs share each with as many others"
 }
 
 TEST_CASE("launched ranks meet through an inherited port and a secret of their own", "[net]") {
-  Launch launch({"3", "1", "2000", "meet"});
+  Launch launch({"3", "1", "2000", "rendezvous"});
   CHECK(launch.end() == 0);
   CAPTURE(launch.errors);
   CHECK(sorted_lines(launch.output) ==
@@ -243,7 +243,7 @@ TEST_CASE("no rank outlives a launcher that is killed", "[net]") {
 }
 
 TEST_CASE("several hosts without a master are told what is missing", "[net]") {
-  Launch launch({"1", "2", "2000", "meet"});
+  Launch launch({"1", "2", "2000", "rendezvous"});
   CHECK(launch.end() == 2);
   CHECK(contains(launch.errors, "--master"));
 }

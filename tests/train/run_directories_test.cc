@@ -60,10 +60,10 @@ RunDirectories in(const TemporaryDirectory& top, const std::string& more_metrics
 }
 
 // The error of claiming them; "": there is none.
-std::string refusal(const RunDirectories& directories, EarlierRun wish = EarlierRun::kRefuse,
+std::string refusal(const RunDirectories& directories, EarlierRun request = EarlierRun::kRefuse,
                     ErrorKind kind = ErrorKind::kConfig) {
   try {
-    claim_directories(directories, wish);
+    claim_directories(directories, request);
   } catch (const Error& error) {
     CHECK(error.kind() == kind);
     return error.what();
@@ -97,8 +97,8 @@ TEST_CASE("a run does not start over what an earlier one has left, unless it is 
   CHECK(contains(text, " and " + directories.metrics[0]));
   CHECK(contains(text, "--resume"));
   CHECK(contains(text, "--overwrite"));
-  for (const EarlierRun wish : {EarlierRun::kContinue, EarlierRun::kReplace})
-    CHECK(refusal(directories, wish).empty());
+  for (const EarlierRun request : {EarlierRun::kContinue, EarlierRun::kReplace})
+    CHECK(refusal(directories, request).empty());
   CHECK(complete_steps(directories.checkpoints) == std::vector<uint64_t>{20, 100});
   CHECK(content_of(directories.metrics[0]) == kLine);
 }
@@ -122,9 +122,9 @@ TEST_CASE("two runs never share metrics and settings", "[train]") {
   one.train.run_dir = other.train.run_dir = top / "records";
   put_file(top / "records/resolved.toml",
            "[data]\ntrain = [\"text\"]\n[checkpoint]\ndir = \"" + one.checkpoint.dir + "\"\n");
-  const auto wish = GENERATE(EarlierRun::kRefuse, EarlierRun::kReplace);
-  CHECK(refusal(directories_of(one, ""), wish).empty());
-  const std::string text = refusal(directories_of(other, ""), wish);
+  const auto request = GENERATE(EarlierRun::kRefuse, EarlierRun::kReplace);
+  CHECK(refusal(directories_of(one, ""), request).empty());
+  const std::string text = refusal(directories_of(other, ""), request);
   CHECK(contains(text, "the run whose checkpoints are in " + one.checkpoint.dir));
   CHECK(contains(text, "train.run_dir"));
 }
@@ -148,9 +148,9 @@ TEST_CASE("a file that holds something else than metrics is never taken for them
   const std::string file = top / "thesis.txt";
   put_file(file, GENERATE("Chapter 1\n", "{\"step\":\"x\"}\n"));
   put_checkpoint(in(top).checkpoints, 20);
-  const auto wish = GENERATE(EarlierRun::kContinue, EarlierRun::kReplace);
-  CHECK(contains(refusal(in(top, file), wish), "thesis.txt: it holds something else"));
-  CHECK(refusal(in(top, "/dev/full"), wish).empty());
+  const auto request = GENERATE(EarlierRun::kContinue, EarlierRun::kReplace);
+  CHECK(contains(refusal(in(top, file), request), "thesis.txt: it does not hold metrics"));
+  CHECK(refusal(in(top, "/dev/full"), request).empty());
 }
 
 TEST_CASE("removing checkpoints leaves everything else in the directory", "[train]") {

@@ -65,11 +65,11 @@ TEST_CASE("one rank's wish to stop reaches all in the same step", "[train]") {
     Backend backend = make_backend(config.train, 2);
     Trainer trainer(config, communicator, backend);
     trainer.initialise_weights();
-    std::vector<bool> wishes;
+    std::vector<bool> requests;
     for (int step = 0; step < 3; ++step) {
-      wishes.push_back(trainer.step(communicator.rank() == 1 && step == 1).stop_wished);
+      requests.push_back(trainer.step(communicator.rank() == 1 && step == 1).stop_requested);
     }
-    return wishes;
+    return requests;
   });
   CHECK(stopped[0] == std::vector<bool>{false, true, false});
   CHECK(stopped[1] == stopped[0]);

@@ -45,14 +45,13 @@ constexpr auto kAnnounce = VerbsKind::kAnnounce;
 constexpr auto kGrant = VerbsKind::kGrant;
 
 const std::vector<Forgery> kForgeries = {
-    {"magic", kPayload, [](Arrived& it) { ++it.header.magic; }, "a header that is none", kShort},
-    {"cut", kPayload, [](Arrived& it) { it.bytes = 10; }, "a header that is none", kShort},
-    {"body", kPayload, [](Arrived& it) { ++it.header.body_bytes; }, "a header that is none",
+    {"magic", kPayload, [](Arrived& it) { ++it.header.magic; }, "an invalid header", kShort},
+    {"cut", kPayload, [](Arrived& it) { it.bytes = 10; }, "an invalid header", kShort},
+    {"body", kPayload, [](Arrived& it) { ++it.header.body_bytes; }, "an invalid header", kShort},
+    {"credits", kPayload, [](Arrived& it) { it.header.credits = 255; }, "more credits than it had",
      kShort},
-    {"credits", kPayload, [](Arrived& it) { it.header.credits = 255; }, "credits that it never had",
-     kShort},
-    {"kind", kPayload, [](Arrived& it) { it.header.kind = VerbsKind(99); }, "a message of no kind",
-     kShort},
+    {"kind", kPayload, [](Arrived& it) { it.header.kind = VerbsKind(99); },
+     "a message of an unknown kind", kShort},
     {"size", kPayload, [](Arrived& it) { ++it.header.bytes; }, "a message of a wrong size", kShort},
     {"no bytes", kPayload,
      [](Arrived& it) {

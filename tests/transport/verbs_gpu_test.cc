@@ -24,7 +24,7 @@ struct GpuWay {
 
 std::vector<GpuWay> ways() {
   const GpuDirectFacts by_file{
-      .modules_known = true, .driver_is_open = true, .kernel_takes_dma_buf = true};
+      .modules_known = true, .driver_is_open = true, .linux_takes_dma_buf = true};
   const GpuDirectFacts by_module{
       .modules_known = true, .peer_module = "nvidia_peermem", .peer_module_registered = true};
   return {{"DMA-BUF", by_file, true, "; GPUDirect RDMA on: by DMA-BUF"},

@@ -98,8 +98,8 @@ NamedTensors read_zero_checkpoint(const std::string& path) {
          "{}: dp_world_size is {}, but there are *_optim_states.pt of {} ranks", where,
          *result.world_size, ranks.size());
   if (ranks[0].step && result.step && ranks[0].step != result.step)
-    log_info("{}: global_steps is {}, and the optimizer has made {} steps: the step is the latter",
-             where, *result.step, *ranks[0].step);
+    log_info("{}: global_steps is {} and the optimizer's step {}; the latter is used", where,
+             *result.step, *ranks[0].step);
   if (ranks[0].step) result.step = ranks[0].step;
   ranks[0].settings.finish(result);
   result.optimizer.lost = ranks[0].lost;

@@ -158,7 +158,7 @@ std::string model_problem(const NamedTensors& tensors) {
   return model_mismatch(tensors, *model);
 }
 
-std::string untold_model(const NamedTensors& tensors, const ModelConfig& model) {
+std::string unrecorded_settings(const NamedTensors& tensors, const ModelConfig& model) {
   std::vector<std::string_view> keys = {"model.heads", "model.norm_eps"};
   if (find_family(model.family).has("rope_theta")) keys.emplace_back("model.rope_theta");
   const KeyValues told = told_settings(tensors);

@@ -30,7 +30,7 @@ std::string model_mismatch(const NamedTensors& tensors, const ModelConfig& model
 std::string model_problem(const NamedTensors& tensors);
 
 // The settings of model.* that the function depends on, no tensor shows and the file does not tell:
-// "model.heads, model.norm_eps"; "" if it tells all.
-std::string untold_model(const NamedTensors& tensors, const ModelConfig& model);
+// "model.heads, model.norm_eps"; "" if it records all.
+std::string unrecorded_settings(const NamedTensors& tensors, const ModelConfig& model);
 
 }  // namespace gxp

@@ -84,7 +84,7 @@ std::string message_curve_name(const Algorithm& algorithm);
 struct Machine {
   std::string cpu{};
   int cores = 1;
-  std::string kernel{};
+  std::string linux_release{};
 
   // With so many ranks on this machine; 1 where every rank has a core.
   [[nodiscard]] double ranks_per_core(int ranks) const {

@@ -22,7 +22,7 @@ enum class SharedWay : uint8_t {
   kMessages,  // none: the ranks send each other messages
   kCopied,    // all of a small input next to its line
   kPlaced,    // from buffer to buffer, in communicator memory
-  kKernel,    // likewise in ordinary memory, by copies that the kernel makes
+  kCma,       // likewise in ordinary memory, by cross-memory attach (process_vm_readv)
   kTiles,     // through tiles in shared memory
 };
 std::string_view to_string(SharedWay way);  // "tiles"
@@ -37,7 +37,7 @@ constexpr size_t kSmallPages = 1 << 20;
 struct SharedWays {
   SharedWay communicator = SharedWay::kPlaced;  // where all of it is the communicator's
   SharedWay ordinary = SharedWay::kTiles;       // else
-  bool kernel = false;                          // is possible
+  bool cma = false;                             // is possible
   bool open = false;                            // calls may show another to be faster
 };
 
@@ -53,7 +53,7 @@ const LinkClass* find_ways(const Profile& profile, std::string_view transport, i
 // What the kernel may do, and what the user asks for.
 struct WayLimits {
   int ranks = 1;
-  bool kernel = false;                // it copies between the memories of all ranks
+  bool cma = false;                   // works between all ranks
   bool oversubscribed = false;        // ranks outnumber CPUs
   std::optional<SharedWay> wanted{};  // for ordinary memory, where it is possible
 };
@@ -68,8 +68,8 @@ std::string describe_ways(const LinkClass* measured, Collective collective, size
                           const WayLimits& limits, bool communicator_memory);
 
 // The profile with the class of so many ranks on one host as `ways` has it measured; the costs of
-// messages stay, or are those of the nearest class. `kernel` false: as if it did not copy.
-Profile with_ways(Profile profile, const LinkClass& ways, bool kernel);
+// messages stay, or are those of the nearest class. `cma` false: as if CMA did not work.
+Profile with_ways(Profile profile, const LinkClass& ways, bool cma);
 
 // Whether the times of messages were measured together with those of the ways, so that they can be
 // compared. If not, ranks that share memory send none.

@@ -14,7 +14,7 @@ void Rendezvous::close(Deadline deadline) {
 Rendezvous join_job(const RankIdentity& identity, const Environment& environment, Deadline deadline,
                     Deadline::Duration silence) {
   raise_descriptor_limit();  // ranks need sockets, and strangers must not take the last
-  MeetingPoint point = arrange_meeting(identity, environment, deadline);
+  RendezvousPoint point = arrange_rendezvous(identity, environment, deadline);
   const bool several_hosts = identity.local_world_size < identity.world_size;
   if (several_hosts && identity.local_rank == 0 && leads_to_itself(point.store.host))
     log_warn(

@@ -8,7 +8,7 @@ namespace {
 // "": there is none.
 std::string obstacle_to_dma_buf(const GpuDirectFacts& facts) {
   if (!facts.driver_is_open) return "the GPU's driver is not NVIDIA's open one";
-  if (!facts.kernel_takes_dma_buf) return "Linux is older than 5.12";
+  if (!facts.linux_takes_dma_buf) return "Linux is older than 5.12";
   if (facts.nic_takes_dma_buf == false) return "the NIC's driver takes none";
   if (facts.gpu_exports_dma_buf == false) return "CUDA exports none of this GPU's memory";
   return "";

@@ -77,7 +77,7 @@ void ForwardBackward::send_loss() {
   }
   auto* sums = reinterpret_cast<double*>(loss_sum_.host().data);
   sums[0] = waiting.front();
-  sums[1] = step_.wish_to_stop ? 1 : 0;
+  sums[1] = step_.requests_stop ? 1 : 0;
   loss_sum_.send(compute);
 }
 

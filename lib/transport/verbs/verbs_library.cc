@@ -40,10 +40,10 @@ VerbsFunctions load_verbs() {
   library.find_optional("ibv_is_fork_initialized", f.is_fork_initialized);
   // ibv_fork_init() takes the pages away from children even where the kernel copies them.
   constexpr int kForkUnneeded = 2;  // enum ibv_fork_status
-  const bool kernel_copies =
+  const bool copies_on_fork =
       f.is_fork_initialized != nullptr && f.is_fork_initialized() == kForkUnneeded;
   // Fails once this process has registered memory; then whoever did has decided.
-  if (!kernel_copies) static_cast<void>(f.fork_init());
+  if (!copies_on_fork) static_cast<void>(f.fork_init());
   return f;
 }
 

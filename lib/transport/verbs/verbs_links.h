@@ -18,7 +18,7 @@ class VerbsLinks final : public LinkGroup {
   // Waits up to 1 s until peers have what was sent, then tells them that this rank ends.
   ~VerbsLinks() override;
 
-  Patience patience() const override;
+  WaitPolicy wait_policy() const override;
   void keep(ConstMemory memory) override { common_->registrations->keep(memory); }
   void forget(ConstMemory memory) noexcept override { common_->registrations->forget(memory); }
   void stop() noexcept override;

@@ -33,7 +33,7 @@
 #include "lib/base/deadline.h"
 #include "lib/collective/engine/device_memory/device_mover.h"
 #include "lib/collective/engine/device_memory/device_peers.h"
-#include "lib/collective/engine/device_memory/group_meetings.h"
+#include "lib/collective/engine/device_memory/group_barriers.h"
 #include "lib/collective/engine/queued_call.h"
 #include "lib/collective/engine/shared_memory/direct_way.h"
 #include "lib/collective/engine/shared_memory/group_sync.h"
@@ -97,7 +97,7 @@ class DeviceExecutor {
   TiledWay tiled_{sync_, mover_};
   std::array<std::optional<SharedCall>, 8> known_;
   size_t next_known_ = 0;                    // to be replaced
-  std::shared_ptr<GroupMeetings> meetings_;  // with the peers of that number
+  std::shared_ptr<GroupBarriers> barriers_;  // with the peers of that number
   uint64_t met_peers_ = 0;
 };
 

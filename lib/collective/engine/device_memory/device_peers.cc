@@ -16,8 +16,8 @@ Memory memory_of_word(uint64_t& word) {
 
 // Of one group in a rank's shared memory.
 struct GroupBoard {
-  MeetingBoard board;
-  alignas(64) MeetingState state;
+  BarrierBoard board;
+  alignas(64) BarrierState state;
 };
 static_assert(DevicePeers::kScratchBytes + SharedArena::kGroups * sizeof(GroupBoard) <=
               DevicePeers::kSharedBytes);
@@ -39,7 +39,7 @@ DevicePeers::DevicePeers(const FoldingDevice& device)
 
 DevicePeers::DevicePeers(const FoldingDevice& device, SharedArena& arena, Members members, int rank)
     : DevicePeers(device) {
-  controls_ = device.device.allocate_host(SharedArena::kGroups * sizeof(MeetingControl));
+  controls_ = device.device.allocate_host(SharedArena::kGroups * sizeof(BarrierControl));
   arena_ = &arena;
   members_ = std::move(members);
   rank_ = rank;
@@ -49,7 +49,7 @@ DevicePeers::DevicePeers(const FoldingDevice& device, SharedArena& arena, Member
   mapped_.resize(ranks);
 }
 
-Support DevicePeers::meet(Deadline deadline) {
+Support DevicePeers::handshake(Deadline deadline) {
   Support verdict = prepare_scratch();
   offer_scratch(verdict.ok, deadline);
   for (const auto& [peer, identity] : members_) {
@@ -112,19 +112,19 @@ Support DevicePeers::check_scratch(int peer, Deadline deadline) {
                              peer)};
 }
 
-MeetingBoard* DevicePeers::board(int rank, int group) const {
+BarrierBoard* DevicePeers::board(int rank, int group) const {
   return &reinterpret_cast<GroupBoard*>(scratch(rank) + kScratchBytes)[group].board;
 }
 
-MeetingState* DevicePeers::meeting_state(int group) const {
+BarrierState* DevicePeers::barrier_state(int group) const {
   return &reinterpret_cast<GroupBoard*>(scratch(rank_) + kScratchBytes)[group].state;
 }
 
-MeetingControl* DevicePeers::meeting_control(int group) {
-  return &reinterpret_cast<MeetingControl*>(controls_.memory().data)[group];
+BarrierControl* DevicePeers::barrier_control(int group) {
+  return &reinterpret_cast<BarrierControl*>(controls_.memory().data)[group];
 }
 
-void DevicePeers::clear_meetings(int group) {
+void DevicePeers::clear_barriers(int group) {
   GroupBoard zeroes{};
   const size_t at = kScratchBytes + size_t(group) * sizeof zeroes;
   device_.device.copy(shared_.memory().slice(at, sizeof zeroes),
@@ -132,10 +132,10 @@ void DevicePeers::clear_meetings(int group) {
   *meeting_control(group) = {};
 }
 
-void DevicePeers::end_meetings() noexcept {
+void DevicePeers::end_barriers() noexcept {
   if (controls_.memory().data == nullptr) return;  // a rank that is alone
   for (int group = 0; group < SharedArena::kGroups; ++group)
-    std::atomic_ref(meeting_control(group)->aborted).store(1, std::memory_order_release);
+    std::atomic_ref(barrier_control(group)->aborted).store(1, std::memory_order_release);
 }
 
 DevicePlace DevicePeers::place_of(const std::byte* data, size_t bytes) const {

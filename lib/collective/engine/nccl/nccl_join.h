@@ -28,7 +28,7 @@ struct NcclRankFacts {
 void check_nccl_ranks(const std::vector<NcclRankFacts>& facts, bool may_share);
 
 // Every rank's facts, checked; returns the host of each rank as number_hosts() does.
-std::vector<int> meet_nccl_ranks(const NcclRankFacts& mine, const NcclLibrary& library,
-                                 const TransportContext& ranks);
+std::vector<int> bootstrap_nccl_ranks(const NcclRankFacts& mine, const NcclLibrary& library,
+                                      const TransportContext& ranks);
 
 }  // namespace gxp

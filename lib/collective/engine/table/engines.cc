@@ -34,7 +34,7 @@ std::unique_ptr<Engine> make_native(const EngineContext& context) {
   auto engine =
       std::make_unique<NativeEngine>(std::move(transport), context.device, context.selection,
                                      context.profile, context.recorder, std::move(plan));
-  engine->meet(ranks.deadline);
+  engine->tune(ranks.deadline);
   return engine;
 }
 

@@ -164,12 +164,10 @@ constexpr std::array kMistakenInputs = {
         kRocmSmi},
     MistakenInput{"nvidia-smi prints how GPUs are joined with topo -m; that is read",
                   {"| NVIDIA-SMI ", "==NVSMI LOG==", "\n\t Link 0: "}},
+    MistakenInput{"it is NCCL's log; let NCCL write the topology to a file (NCCL_TOPO_DUMP_FILE)",
+                  {"NCCL INFO "}},
     MistakenInput{
-        "it is NCCL's log; NCCL writes the topology to the file that NCCL_TOPO_DUMP_FILE names",
-        {"NCCL INFO "}},
-    MistakenInput{
-        "it is Slurm's topology.yaml, which is not read; of switches and blocks scontrol show "
-        "topology prints what is",
+        "Slurm's topology.yaml is not supported; use the output of scontrol show topology",
         {"\n- topology:"}},
     MistakenInput{"it is lstopo's text; lstopo --of xml writes what is read",
                   {"L#0 (P#", "Package L#0", "\nMachine ("}},

@@ -26,7 +26,7 @@
 
 namespace gxp {
 
-struct MeetingPoint {
+struct RendezvousPoint {
   Endpoint store;  // as other hosts reach it
   Secret secret;
   Fd listener;  // on rank 0 only: the store's
@@ -35,8 +35,8 @@ struct MeetingPoint {
 // Called once by every rank. A world of one has a secret of its own, or the one it is given. Throws
 // kConfig if nobody says on which host rank 0 is, or if some ranks were given a secret and others
 // were not; as user_secret(), pass_by_pmi() and pass_by_pmix() do.
-MeetingPoint arrange_meeting(const RankIdentity& identity, const Environment& environment,
-                             Deadline deadline);
+RendezvousPoint arrange_rendezvous(const RankIdentity& identity, const Environment& environment,
+                                   Deadline deadline);
 
 // What rank 0 tells the others, as one word: "1,10.0.0.7,4711,SECRET", with "given" in place of a
 // secret that they have been given, too. Throws kPeer for anything else.

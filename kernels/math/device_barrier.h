@@ -18,23 +18,23 @@
 
 namespace gxp {
 
-enum class Met : uint32_t {
-  kYes,
+enum class BarrierEnd : uint32_t {
+  kPassed,
   kLate,     // the wait has lasted too long
   kAborted,  // the host has given up
 };
 
 template <class Flags, class Word>
-GXP_HOST_DEVICE void arrive(Flags& flags, Word* on_their_board, uint32_t meeting) {
-  flags.release(on_their_board, meeting);
+GXP_HOST_DEVICE void arrive(Flags& flags, Word* on_their_board, uint32_t barrier) {
+  flags.release(on_their_board, barrier);
 }
 
 template <class Flags, class Word>
-GXP_HOST_DEVICE Met await(Flags& flags, Word* on_my_board, uint32_t meeting) {
+GXP_HOST_DEVICE BarrierEnd await(Flags& flags, Word* on_my_board, uint32_t barrier) {
   for (;;) {
-    if (int32_t(flags.acquire(on_my_board) - meeting) >= 0) return Met::kYes;
-    const Met given_up = flags.pause();  // kYes: wait on
-    if (given_up != Met::kYes) return given_up;
+    if (int32_t(flags.acquire(on_my_board) - barrier) >= 0) return BarrierEnd::kPassed;
+    const BarrierEnd given_up = flags.pause();  // kPassed: wait on
+    if (given_up != BarrierEnd::kPassed) return given_up;
   }
 }
 
