@@ -106,7 +106,7 @@ TEST_CASE("a config.json that describes another computation is refused by the ke
   CHECK_THAT(foreign_model(tensors), Contains(row.says));
   CHECK(tensors.config.empty());
   CHECK_THAT(model_mismatch(tensors, model_in(row.folder)),
-             Contains("gxp does not compute its model: ") && Contains(row.says));
+             Contains("gxp does not implement its model: ") && Contains(row.says));
   CHECK_THAT(model_problem(tensors), Contains(row.says));
 }
 
@@ -168,12 +168,12 @@ TEST_CASE("each setting that a file tells must be the run's, with its default fi
   CHECK(mismatch([](ModelConfig& model) { model.context = 9; }) == "");
   CHECK(mismatch([](ModelConfig& model) { model.init = "elsewhere"; }) == "");
   CHECK_THAT(mismatch([](ModelConfig& m) { m.rope_theta = 5e5; }),
-             Contains("model.rope_theta is 10000.0 there and 500000.0 now"));
+             Contains("model.rope_theta is 10000.0 there and 500000.0 in this run"));
   CHECK_THAT(mismatch([](ModelConfig& m) { m.norm_eps = 1e-4; }), Contains("model.norm_eps is "));
   CHECK_THAT(mismatch([](ModelConfig& m) { m.kv_heads = 0; }), Contains("model.kv_heads is "));
   CHECK_THAT(mismatch([](ModelConfig& m) { m.tied_head = false; }), Contains("model.tied_head"));
   CHECK_THAT(mismatch([](ModelConfig& m) { m.family = "gpt2"; }),
-             Contains("model.family is \"llama\" there and \"gpt2\" now"));
+             Contains("model.family is \"llama\" there and \"gpt2\" in this run"));
   CHECK_THAT(mismatch([](ModelConfig& m) {
                m.heads *= 2;
                m.head_size /= 2;
@@ -189,13 +189,13 @@ TEST_CASE("each setting that a file tells must be the run's, with its default fi
                               model.context = 16;
                               return model;
                             }()),
-             Contains("model.context is 32 there and 16 now"));
+             Contains("model.context is 32 there and 16 in this run"));
 }
 
 TEST_CASE("a weight that would not be read is named, a buffer of old files is none", "[ckpt]") {
   const auto [name, says] = GENERATE(table<std::string, std::string>(
-      {{"model.layers.0.self_attn.q_proj.bias", "q_proj.bias, for which gxp's llama has no place"},
-       {"model.layers.1.self_attn.q_norm.weight", "q_norm.weight, for which"},
+      {{"model.layers.0.self_attn.q_proj.bias", "q_proj.bias, which is not part of gxp's llama"},
+       {"model.layers.1.self_attn.q_norm.weight", "q_norm.weight, which is not part"},
        {"model.layers.2.mlp.up_proj.weight", "model.layers.2."},
        {"score.weight", "score.weight"},
        {"model.layers.0.self_attn.rotary_emb.inv_freq", ""}}));

@@ -29,8 +29,8 @@ std::vector<std::string> model_files(const ZeroFiles& files, int stage) {
   if (files.module_states.empty() == files.rank_states.empty() ||
       files.rank_states.empty() == is_stage_3)
     fail(ErrorKind::kCorrupt,
-         "read {}: stage {} has {}; other model states are there, none, or those of two "
-         "checkpoints",
+         "read {}: stage {} needs {}; the model states found are missing, of another stage, or of "
+         "two checkpoints",
          files.directory, stage,
          is_stage_3 ? "zero_pp_rank_R_mp_rank_00_model_states.pt" : "mp_rank_00_model_states.pt");
   return is_stage_3 ? files.rank_states : std::vector<std::string>{files.module_states};
@@ -39,7 +39,8 @@ std::vector<std::string> model_files(const ZeroFiles& files, int stage) {
 std::vector<OptimStates> read_ranks(const ZeroFiles& files) {
   if (files.optim_states.empty())
     fail(ErrorKind::kCorrupt,
-         "read {}: there are no *_optim_states.pt, in which ZeRO has the weights", files.directory);
+         "read {}: there are no *_optim_states.pt files, which hold ZeRO's weights",
+         files.directory);
   std::vector<OptimStates> ranks;
   for (const std::string& path : files.optim_states) {
     ranks.push_back(read_optim_states(path, files.optim_states.size()));
