@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/math/meeting.h"
+#include "kernels/math/device_barrier.h"
 
 namespace gxp {
 

@@ -13,7 +13,7 @@
 #include <optional>
 #include <span>
 
-#include "kernels/device_meetings.h"
+#include "kernels/device_barriers.h"
 #include "kernels/reduce_op.h"
 #include "lib/base/dtype.h"
 #include "lib/device/stream.h"

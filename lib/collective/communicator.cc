@@ -93,7 +93,7 @@ void Communicator::Impl::check(const Call& call, const ConstMemory& input, const
   const bool host = input.space == MemorySpace::kHost && output.space == MemorySpace::kHost;
   if (!host && !engine_->supports_memory(MemorySpace::kCuda)) {
     fail(ErrorKind::kUnavailable,
-         "{}: engine '{}' does not reach the ranks' device memory; copy it to the host first",
+         "{}: engine '{}' cannot access the ranks' device memory; copy it to the host first",
          to_string(call.collective), engine_->name());
   }
   GXP_ASSERT(!grouping_ && 0 <= call.root && call.root < engine_->world_size());
@@ -150,7 +150,7 @@ void Communicator::Impl::enqueue(const Call& call, const ConstMemory& input, con
   if (!engine_->queues_calls() || is_host_memory(input) || is_host_memory(output) ||
       call.collective == Collective::kBarrier)
     fail(ErrorKind::kUsage, "queue {}: engine '{}' {}", to_string(call), engine_->name(),
-         engine_->queues_calls() ? "queues calls on device memory alone" : "queues no calls");
+         engine_->queues_calls() ? "queues calls on device memory only" : "queues no calls");
   state_->queue.drain();
   Call numbered = call;
   numbered.sequence = sequence_++;

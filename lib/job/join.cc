@@ -90,8 +90,8 @@ Profile shared_profile(Store& store, const JobSettings& settings, const Environm
     const std::string& cpu = profile.machine.cpu;
     if (cpu != builtin_profile().machine.cpu && cpu != this_machine().cpu)
       log_warn(
-          "collectives are chosen by what was measured on another CPU, '{}'; measure here: "
-          "gxp allreduce-test --calibrate",
+          "the cost model was calibrated on another CPU, '{}'; calibrate here: gxp allreduce-test "
+          "--calibrate",
           cpu);
     return to_toml(profile);
   };
@@ -198,8 +198,8 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
   }
   if (choose_engine(comm).joins_ranks) {
     fail(ErrorKind::kUsage,
-         "--nproc {}: engine '{}' takes the ranks that its own launcher starts; use mpirun -n {} "
-         "gxp ... without --nproc and --nnodes",
+         "--nproc {}: engine '{}' needs its own launcher; use mpirun -n {} gxp ... without --nproc "
+         "and --nnodes",
          request.nproc, comm.engine, std::max(1, request.nproc) * request.nnodes);
   }
   if (request.node_rank >= request.nnodes) {

@@ -1,7 +1,7 @@
 // Where devices meet (kernels/math/meeting.h), in every order of the ranks' accesses to what they
 // share. Happens-before is followed by vector clocks: an access that the words do not order is
 // found whether or not an order shows harm.
-#include "kernels/math/meeting.h"
+#include "kernels/math/device_barrier.h"
 
 #include <array>
 #include <boost/context/fiber.hpp>
@@ -252,7 +252,7 @@ TEST_CASE("in every order, ranks that wait for one that is lost are late, and re
   CHECK(found.problems == Problems{"late"});
 }
 
-TEST_CASE("some order shows what is wrong with meetings that are not released, or left out") {
+TEST_CASE("some order shows what is wrong with barriers that are not released, or left out") {
   CHECK(explore({.ranks = 2, .calls = 1, .releases = false}).problems.contains("race"));
   CHECK(explore({.ranks = 2, .calls = 2, .waits_behind = false}).problems.contains("race"));
 }

@@ -106,7 +106,7 @@ class Launch {
 
 }  // namespace
 
-TEST_CASE("a rank that the kernel ended for want of memory is told as one", "[net]") {
+TEST_CASE("a rank that the OOM killer ended is reported as one", "[net]") {
   const ChildProcess::Program program{"/bin/sh", {"sh", "-c", "kill -9 $$"}, {}};
   ChildProcess rank(3, program);
   std::optional<int> status;
@@ -114,7 +114,7 @@ TEST_CASE("a rank that the kernel ended for want of memory is told as one", "[ne
   JobOutcome outcome;
   outcome.add(rank, *status);
   CHECK(outcome.describe(0) == "rank 3 was killed by signal 9 (SIGKILL)");
-  CHECK(contains(outcome.describe(1), "SIGKILL), as the kernel does where memory runs out"));
+  CHECK(contains(outcome.describe(1), "SIGKILL), as the OOM killer does"));
 }
 
 TEST_CASE("ranks that are a multiple of the CPUs share each with as many others") {

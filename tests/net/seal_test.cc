@@ -161,5 +161,5 @@ TEST_CASE("a cipher that someone strikes from a hello on its way is a failed pro
   weakened[16] = 1;
   const auto proof = client.answer(server.hello());
   server.answer(weakened);
-  CHECK(error_of([&] { server.verify(proof); }).says("someone alters the connection"));
+  CHECK(error_of([&] { server.verify(proof); }).says("someone tampers with the connection"));
 }

@@ -183,7 +183,7 @@ TEST_CASE("without GPUDirect RDMA there are messages in host memory alone, and t
   GpuWay way = ways()[0];
   SECTION("the NIC takes no DMA-BUF") {
     fake->set_dma_buf(false);
-    way.words = "; GPUDirect RDMA off: neither nvidia-peermem nor DMA-BUF is there (the NIC's";
+    way.words = "; GPUDirect RDMA off: neither nvidia-peermem nor DMA-BUF is available (the NIC's";
   }
   SECTION("the NIC is too far") {
     way.facts.too_far = "SYS is beyond PXB";

@@ -54,7 +54,7 @@ AlgorithmPlan select_with_sharing(const Call& call, const SelectionSettings& set
     const SharedWays taken = fastest_ways(ways, call.collective, bytes, limits);
     plan.way = ordinary ? taken.ordinary : taken.communicator;
     plan.reason += "; by " + describe_ways(ways, call.collective, bytes, limits, !ordinary);
-    if (!limits.wanted) plan.reason += ", until calls show another way to be faster";
+    if (!limits.wanted) plan.reason += ", until calls measure another as faster";
   }
   return plan;
 }

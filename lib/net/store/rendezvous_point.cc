@@ -1,4 +1,4 @@
-#include "lib/net/store/meeting_point.h"
+#include "lib/net/store/rendezvous_point.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -56,7 +56,8 @@ std::optional<std::string> pass_text(const RankIdentity& identity, const Environ
     if (auto got = pass_by_pmi(parse_int(socket == nullptr ? "" : *socket), first, text, deadline))
       return got;
     if (first)
-      log_info("{}: its PMI is closed, as after an earlier program", to_string(identity.launcher));
+      log_info("{}: its PMI connection is closed; was another program started before?",
+               to_string(identity.launcher));
     return std::nullopt;
   }
   try {
@@ -72,7 +73,7 @@ std::optional<std::string> pass_text(const RankIdentity& identity, const Environ
 std::string_view other_remedy(Exchange exchange) {
   if (exchange == Exchange::kPmix) return "; or install PMIx's library, libpmix.so.2";
   if (exchange == Exchange::kPmi)
-    return "; its PMI, which would tell, serves only a rank's first program";
+    return "; its PMI, which would have it, serves only a rank's first program";
   return "";
 }
 
@@ -80,9 +81,8 @@ RendezvousPoint rendezvous_as_told(const RankIdentity& identity, const Environme
                                    const std::optional<Secret>& given) {
   if (identity.master_addr.empty())
     fail(ErrorKind::kConfig,
-         "read the rank identity from {}: it does not say on which host rank 0 runs; set "
-         "MASTER_ADDR for all ranks (mpirun -x MASTER_ADDR=HOST, mpiexec -genv MASTER_ADDR "
-         "HOST){}",
+         "read the rank identity from {}: the host of rank 0 is not given; set MASTER_ADDR for all "
+         "ranks (mpirun -x MASTER_ADDR=HOST, mpiexec -genv MASTER_ADDR HOST){}",
          to_string(identity.launcher), other_remedy(identity.exchange));
   const std::string job = fmt::format("{} {}", identity.job, identity.master_port);
   const Secret secret = given ? *given : user_secret(environment).for_job(job);

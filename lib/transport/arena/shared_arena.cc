@@ -107,8 +107,7 @@ Memory SharedArena::allocate(size_t bytes) {
   }
   if (size > mine.memory().bytes - offset) {
     const bool limited = address_space_limit() > 0 || file_size_limit() > 0;
-    fail(ErrorKind::kIo,
-         "allocate {} of communicator memory: {} is the most that a rank can have{}",
+    fail(ErrorKind::kIo, "allocate {} of communicator memory: a rank can have at most {}{}",
          format_bytes(bytes), format_bytes(mine.memory().bytes - heap_offset()),
          limited ? "; raise the limits of address space and file size (ulimit -v, -f), or set "
                    "comm.transport = \"tcp\""

@@ -257,21 +257,19 @@ std::string connections_of(const TcpTuning& tuning) {
   return counted(size_t(tuning.connections), "connection");
 }
 std::string buffers_of(const TcpTuning& tuning) {
-  return tuning.buffer_bytes == 0 ? "as the kernel sees fit"
-                                  : "of " + format_bytes(tuning.buffer_bytes);
+  return tuning.buffer_bytes == 0 ? "sized by the OS" : "of " + format_bytes(tuning.buffer_bytes);
 }
 
 void log_slow_link(bool on_one_host, double seconds, const TcpTuning& tuning) {
   log_info(
-      "transport: tcp {}: {:.0f} ms for {} each way, too slow a link to try settings out; {} per "
-      "pair, buffers {}",
+      "transport: tcp {}: {:.0f} ms for {} each way, too slow to tune; {} per pair, buffers {}",
       where(on_one_host), seconds * 1e3, format_bytes(kLeastBytes), connections_of(tuning),
       buffers_of(tuning));
 }
 
 void log_best(bool on_one_host, const Result& best) {
   if (best.tried == 0)
-    return log_info("transport: tcp {}: too slow a link to try settings out", where(on_one_host));
+    return log_info("transport: tcp {}: link too slow to tune", where(on_one_host));
   log_info(
       "transport: tcp {}: {} per pair, buffers {}{}: {:.2f} GB/s each way, the best "
       "of {} settings",

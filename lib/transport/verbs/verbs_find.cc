@@ -67,7 +67,7 @@ bool takes_dma_buf(const VerbsFunctions& verbs, ibv_context* context) {
 }
 
 std::string cannot_ask(std::string_view what, int error) {
-  return fmt::format("cannot ask {} what it has: {}", what, system_text(error));
+  return fmt::format("cannot query {}: {}", what, system_text(error));
 }
 
 void look_at_port(Search& search, ibv_context* context, const char* device, uint32_t number) {
@@ -92,7 +92,7 @@ void look_at_port(Search& search, ibv_context* context, const char* device, uint
   if (choose_gids(search, context, port)) {
     search.ports.push_back(port);
   } else {
-    search.obstacle = fmt::format("has no address (GID) of RoCE v2 on {}", to_string(port));
+    search.obstacle = fmt::format("has no RoCE v2 address (GID) on {}", to_string(port));
   }
 }
 

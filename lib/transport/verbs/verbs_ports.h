@@ -27,8 +27,8 @@ struct VerbsOptions {
 // Which of its host's ports suit a rank by the wiring (topo/nccl/rank_ports.h), as the caller knows
 // it.
 struct VerbsPlace {
-  std::vector<std::string> ports{};  // "mlx5_0:1", the best first; empty: the wiring tells nothing
-  std::string why{};                 // "nearest to GPU0: PIX", or why it tells nothing
+  std::vector<std::string> ports{};  // "mlx5_0:1", best first; empty: the wiring decides nothing
+  std::string why{};                 // "nearest to GPU0: PIX", or why it decides nothing
   // Ranks of a host with the same ports take even parts of them; else each takes all.
   bool shares = false;
   // Of the rank's GPU and its first port; none: it computes on none.

@@ -107,8 +107,8 @@ Support DevicePeers::check_scratch(int peer, Deadline deadline) {
     if (error.kind() != ErrorKind::kDevice) throw;
     return {false, fmt::format("reach the memory of rank {}'s GPU: {}", peer, error.what())};
   }
-  return {false, fmt::format("rank {}'s GPU has written what this one does not read: peer access "
-                             "between them fails (an IOMMU, or PCIe's access control, may be on)",
+  return {false, fmt::format("this GPU does not read what rank {}'s GPU wrote: peer access fails "
+                             "(is an IOMMU or PCIe ACS on?)",
                              peer)};
 }
 
@@ -189,7 +189,7 @@ std::byte* DevicePeers::at(int rank, const DevicePlace& place, size_t bytes) con
   const Memory theirs = mapped_[size_t(rank)].at(place.allocation).memory();
   if (place.offset > theirs.bytes || bytes > theirs.bytes - place.offset)
     fail(ErrorKind::kPeer,
-         "reach memory of rank {}'s GPU: {} bytes at {} are outside of the {} that it has offered",
+         "access memory of rank {}'s GPU: {} bytes at {} are outside of the {} that it shares",
          rank, bytes, place.offset, theirs.bytes);
   return theirs.data + place.offset;
 }

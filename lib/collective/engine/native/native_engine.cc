@@ -124,8 +124,8 @@ void NativeEngine::tune(Deadline deadline) {
   make_model();
   set_selection(settings_);
   if (rank_ == 0 && !calibrated)
-    log_info("{} ranks share memory; measured in {:.1f} ms: {}", world_size(), done.seconds * 1e3,
-             summary(done));
+    log_info("{} ranks share memory; all-reduce measured in {:.1f} ms: {}", world_size(),
+             done.seconds * 1e3, summary(done));
 }
 
 std::string_view NativeEngine::transport_name() const { return state_->transport->name(); }
@@ -262,8 +262,7 @@ std::unique_ptr<Engine> NativeEngine::split(int color, int key, uint32_t sequenc
   int64_t group = 0;
   for (const SplitRequest& request : requests) group = std::max(group, request.next_group);
   if (group >= kMaxGroups) {
-    fail(ErrorKind::kUsage, "split a communicator: {} groups are the most that ranks can have",
-         kMaxGroups);
+    fail(ErrorKind::kUsage, "split a communicator: ranks can have at most {} groups", kMaxGroups);
   }
   state_->next_group = int(group) + 1;
   if (color < 0) return nullptr;

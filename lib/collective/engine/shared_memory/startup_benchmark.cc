@@ -351,7 +351,7 @@ StartupBenchmark benchmark_here(int world_size, bool use_cma, double budget_s) {
   {
     std::vector<std::jthread> threads;
     for (const int rank : members)
-      threads.push_back(start_thread("of a rehearsed rank", [&, rank] { take_part(rank); }));
+      threads.push_back(start_thread("of a timed rank", [&, rank] { take_part(rank); }));
   }
   for (const std::exception_ptr& error : errors) {
     if (error != nullptr) std::rethrow_exception(error);
