@@ -36,9 +36,7 @@ bool holds_metrics(const std::string& path) {
   const int digit = file.peek();  // of a whole start; a full disk may have cut it
   if (!kLineStart.starts_with(start) || (digit != EOF && (digit < '0' || digit > '9')))
     fail(ErrorKind::kConfig,
-         "write metrics to {}: it holds something else than metrics; name another file, or remove "
-         "it",
-         path);
+         "write metrics to {}: it does not hold metrics; name another file, or remove it", path);
   return true;
 }
 
@@ -56,7 +54,7 @@ std::string describe_content(const std::string& dir) {
           "gxp)",
           format.name, dir);
   }
-  return "start without --resume, or name the directory that has one";
+  return "start without --resume, or name the directory of one";
 }
 
 void check_resumable(const std::string& dir, EarlierRun request) {
@@ -84,9 +82,8 @@ void check_owner(const RunDirectories& directories) {
       fs::weakly_canonical(other, error) == fs::weakly_canonical(directories.checkpoints, error))
     return;
   fail(ErrorKind::kConfig,
-       "write into directory {}: it has the metrics and settings of the run whose checkpoints are "
-       "in "
-       "{}; give this run another train.run_dir",
+       "write into directory {}: it holds the metrics and settings of the run whose checkpoints "
+       "are in {}; give this run another train.run_dir",
        directories.records, other);
 }
 
@@ -98,7 +95,7 @@ void check_earlier_run(const RunDirectories& directories, EarlierRun request) {
                                                      : complete_steps(directories.checkpoints);
   if (!steps.empty()) {
     found.push_back(fmt::format("{} in {}", describe_steps(steps), directories.checkpoints));
-    remedies.insert(remedies.begin(), "go on from it with --resume");
+    remedies.insert(remedies.begin(), "continue it with --resume");
   }
   for (const std::string& path : directories.metrics)
     if (holds_metrics(path)) found.push_back(path);

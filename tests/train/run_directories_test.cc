@@ -133,7 +133,7 @@ TEST_CASE("a resume needs a checkpoint of gxp train, and makes no directory with
           "[train]") {
   const TemporaryDirectory top;
   const std::string none = refusal(in(top), EarlierRun::kContinue, ErrorKind::kIo);
-  CHECK(contains(none, "resume from " + top / "run/ckpt" + ": there is no checkpoint"));
+  CHECK(contains(none, "resume from " + top / "run/ckpt" + ": no checkpoint of gxp train there"));
   CHECK(contains(none, "start without --resume"));
   CHECK_FALSE(fs::exists(top / "run"));
   RunConfig config;
@@ -195,7 +195,7 @@ TEST_CASE("a lock is neither a link nor what a stranger has written to the termi
   CHECK(content_of(top / "linked/precious") == "keep");
   const DirectoryLock held(top.path());
   put_file(top / ".gxp.lock", "\x1b[2J\n");
-  CHECK_THROWS_WITH(DirectoryLock(top.path(), 0ms), Catch::Contains("it, ?[2J as "));
+  CHECK_THROWS_WITH(DirectoryLock(top.path(), 0ms), Catch::Contains("it, ?[2J according to "));
 }
 
 TEST_CASE("only those may read a lock, and so hold it, who may write it", "[train]") {
@@ -219,7 +219,7 @@ TEST_CASE("a holder that has ended is not named as the one who holds a lock", "[
   put_file(top / ".gxp.lock", fmt::format("process {} on host {}\n", INT_MAX, host_name()));
   CHECK_THROWS_WITH(DirectoryLock(top.path(), 0ms),
                     Catch::Contains("another process holds its lock") &&
-                        Catch::Contains("which it names and which has ended"));
+                        Catch::Contains("named there, has ended"));
 }
 
 TEST_CASE("a lock whose file was removed is taken again, unless another run has come", "[train]") {
@@ -245,7 +245,7 @@ TEST_CASE("a run's own metrics are in a file, not behind a link or in a pipe", "
   CHECK_THROWS_WITH(MetricsFile(top / "pipe", 0), Catch::Contains("a pipe that nobody reads"));
   const Fd reader(::open((top / "pipe").c_str(), O_RDONLY | O_NONBLOCK));
   CHECK_THROWS_WITH(MetricsFile(top / "pipe", 0, true), Catch::Contains("not a regular file"));
-  CHECK_NOTHROW(MetricsFile(top / "pipe", 0));  // the user's wish
+  CHECK_NOTHROW(MetricsFile(top / "pipe", 0));  // the user's request
 }
 
 TEST_CASE("metrics whose file is removed are told as lost", "[train]") {

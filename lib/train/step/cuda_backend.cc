@@ -41,9 +41,8 @@ void check_float8(int index, const Device& device) {
   constexpr ComputeCapability kLeast = {8, 9};
   if (compute_capability(index) >= kLeast) return;
   fail(ErrorKind::kUnavailable,
-       "multiply in fp8 on {}: its tensor cores have no 8-bit floats, for which it takes compute "
-       "capability {}.{}; use another GPU with CUDA_VISIBLE_DEVICES, or set train.matmul = "
-       "\"precision\"",
+       "multiply in fp8 on {}: its tensor cores have no fp8, which needs compute capability {}.{}; "
+       "use another GPU with CUDA_VISIBLE_DEVICES, or set train.matmul = \"precision\"",
        device.description(), kLeast.major, kLeast.minor);
 }
 
