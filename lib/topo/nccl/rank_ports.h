@@ -11,8 +11,8 @@
 namespace gxp {
 
 struct RankPorts {
-  std::vector<PartId> ports{};  // the best first; empty: the wiring tells nothing
-  std::string why{};            // "nearest to GPU0: PIX", or why it tells nothing
+  std::vector<PartId> ports{};  // the best first; empty: the wiring decides nothing
+  std::string why{};            // "nearest to GPU0: PIX", or why it decides nothing
 };
 
 RankPorts ports_of_gpu(const NcclRoutes& routes, PartId gpu);

@@ -208,9 +208,9 @@ class Session {
                                                      "the chipset does not allow it",
                                                      "the GPU does not allow it",
                                                      "the I/O hub does not allow it",
-                                                     "the driver's settings switch it off",
+                                                     "the driver's settings disable it",
                                                      "it is not supported",
-                                                     "the driver does not know why"};
+                                                     "the driver gives no reason"};
     for (size_t a = 0; a < devices_.size(); ++a) {
       for (size_t b = 0; b < devices_.size(); ++b) {
         for (size_t act = 0; act < kActs.size() && a != b; ++act) {

@@ -171,7 +171,7 @@ void add_numa_nodes(HostTree& host, const SystemRoot& root) {
   model.memory_bytes = total_memory_in(root.read("/proc/meminfo").value_or(""));
   add_node(host, root, online, std::move(model));
   host.absent.push_back(
-      "no NUMA nodes (a kernel without NUMA, or a masked /sys): all CPUs are shown as one node");
+      "no NUMA nodes (Linux without NUMA, or a masked /sys): all CPUs are shown as one node");
 }
 
 }  // namespace gxp

@@ -78,7 +78,7 @@ class Places {
     }
     if (near.size() != 1) {
       host_.notes.push_back(fmt::format(
-          "the kernel does not say to which NUMA node PCIe root {} belongs; it is shown below the "
+          "Linux does not report to which NUMA node PCIe root {} belongs; it is shown below the "
           "lowest node that it may be of, so paths to it may be wrong",
           pci.name));
     }
@@ -141,8 +141,7 @@ std::string bus_id_in(std::string_view path) {
 
 void add_pci_devices(HostTree& host, const SystemRoot& root) {
   std::map<std::string, PciRoot> roots = read_roots(root);
-  if (roots.empty())
-    host.absent.push_back("no PCIe in /sys: GPUs and NICs that are there are not shown");
+  if (roots.empty()) host.absent.push_back("no PCIe devices in /sys: GPUs and NICs are not shown");
   Places places(host, root);
   for (auto& [name, pci] : roots) {
     pci.node = places.node_of(pci);

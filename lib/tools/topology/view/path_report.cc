@@ -123,7 +123,7 @@ std::string ports_without_speed(const HostTree& host, const NcclPath& path) {
 std::string unknown_speed(const HostTree& host, const NcclPath& path) {
   if (!host.places_known || !host.speeds_known) return fmt::format("{} has no speeds", host.source);
   const std::string ports = host.port_speeds_known ? "" : ports_without_speed(host, path);
-  return ports.empty() ? "" : fmt::format("{} tells no speed of {}", host.source, ports);
+  return ports.empty() ? "" : fmt::format("{} has no speed for {}", host.source, ports);
 }
 
 Cell told_rate(bool is_told, double gb_per_s) {
@@ -142,7 +142,7 @@ void add_rate(Report& report, const HostTree& host, const NcclPath& path) {
   add_fact(report, "limiting_hop", "limited by", limiting_hop(names_of_parts(host), path));
   if (const std::string ports = ports_without_speed(host, path); !ports.empty())
     add_fact(report, "assumed", "assumed",
-             fmt::format("10 Gbit/s, NCCL's default, for {}, whose speed is not told", ports));
+             fmt::format("10 Gbit/s, NCCL's default, for {}, whose speed is unknown", ports));
 }
 
 void add_hops(Report& report, const HostTree& host, const NcclPath& path) {
@@ -171,8 +171,7 @@ PartId find_end(const NcclPaths& paths, std::string_view name) {
   const HostTree& host = paths.host();
   PartId part = find_part(host, name);
   if (part == kNoPart)
-    fail(ErrorKind::kUsage,
-         "find \"{}\" in {}: there is no such part; gxp topo shows the names of all", name,
+    fail(ErrorKind::kUsage, "find \"{}\" in {}: no such device; gxp topo lists the names", name,
          host.name);
   if (host[part].kind == PartKind::kNic) {
     const auto port = std::ranges::find_if(host[part].below, [&](PartId below) {
@@ -200,7 +199,7 @@ void add_path(Report& report, const NcclRoutes& routes, PartId from, PartId to) 
   if (!host.places_known) {
     add_fact(report, "type", "", "unknown");
     add_fact(report, "rule", "  because",
-             fmt::format("{} does not tell how devices are joined", host.source));
+             fmt::format("{} does not describe how devices are connected", host.source));
     return add_verdicts(report, routes, from, to);
   }
   add_fact(report, "type", "", std::string(to_string(path.type)));
