@@ -83,7 +83,7 @@ double formula(const json& plan, int hosts) {
 
 TEST_CASE(
     "hybrid sharding sends between hosts what its plan says, counted by the transport and by "
-    "the kernel",
+    "the OS",
     "[cmd]") {
   if (!can_make_hosts()) {
     WARN("skipped: this user may not make network namespaces (root, iproute2 and util-linux)");
