@@ -1,4 +1,4 @@
-// Where streams of several ranks' devices wait for each other (kernels/math/meeting.h), and what
+// Where streams of several ranks' devices wait for each other (kernels/math/device_barrier.h), and what
 // their hosts see of it.
 #pragma once
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kMostThreads = 16;
 
-// What the ranks would measure when they meet, measured by threads; of one host, and not too many.
+// What ranks of one host would measure at their start, measured here by threads.
 std::string measure_here(Profile& profile, const std::string& transport, int world_size,
                          bool use_cma) {
   if (world_size < 2) return "";

@@ -3,11 +3,11 @@
 // all interleavings, whichever `Flags` is.
 //
 // Each rank has a board: a word for each rank, in memory that all of them map. For their n-th
-// meeting each rank arrives: it stores n in its word on every other board, released; and then
+// barrier each rank arrives: it stores n in its word on every other board, released; and then
 // awaits: until each word on its own board, acquired, has reached n. So
-//   - what a rank wrote before a meeting is seen by whoever has left it;
+//   - what a rank wrote before a barrier is seen by whoever has left it;
 //   - nobody leaves before all have arrived. A rank that has left has stored n + 1 at most, since
-//     it cannot leave that meeting alone; so words are compared by their difference, and wrap.
+//     it cannot leave that barrier alone; so words are compared by their difference, and wrap.
 // A wait that ends without the others (Flags::pause()) must be this rank's last: it arrives nowhere
 // any more, so nobody takes it to have come.
 #pragma once

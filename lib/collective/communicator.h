@@ -61,7 +61,7 @@ struct CommunicatorOptions {
   SelectionSettings selection{};             // the same on all ranks
   std::chrono::milliseconds timeout{60000};  // of one operation
   Profile profile = builtin_profile();       // of the cost model; the same on all ranks
-  RankPlan plan{};  // the same on all ranks; empty: rings go by rank, groups are hosts
+  RankPlan plan{};  // the same on all ranks; empty: rings in rank order, groups are hosts
   FailureReporting reporting{};
 };
 

@@ -33,7 +33,7 @@ Deadline after_seconds(double seconds) {
   return Deadline::after(std::chrono::duration_cast<Deadline::Duration>(Seconds(seconds)));
 }
 
-// argv as the kernel has it: the ranks get the same command line.
+// argv as the OS has it: the ranks get the same command line.
 std::vector<std::string> own_argv() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::vector<std::string> arguments;
@@ -231,7 +231,7 @@ void run_rank_on_transports(const std::vector<std::string>& transports,
                             const LaunchRequest& request, const Environment& environment,
                             const JobSettings& settings, Device& device,
                             const std::function<void(Communicator&)>& work) {
-  const RunningTimeWatch time;  // first: while ranks meet, pauses do not count either
+  const RunningTimeWatch time;  // first: pauses during the rendezvous do not count either
   const LogQueue log(STDERR_FILENO);
   const RankIdentity identity = identity_from(environment);
   set_log_rank(identity.rank);

@@ -86,7 +86,7 @@ std::string find_newest(const std::string& dir, Communicator& communicator) {
   return mine;
 }
 
-// What `act` does with the newest checkpoint, whose damage is no end.
+// Calls act() on the newest checkpoint; damage in it becomes an error that names the remedy.
 template <class Act>
 auto rethrow_with_remedy(const std::string& dir, const std::string& newest, Act act) {
   try {

@@ -19,7 +19,7 @@
 
 namespace gxp {
 
-// The same for all processes that can share memory and local sockets: one boot of one kernel and
+// The same for all processes that can share memory and local sockets: one boot of one OS and
 // one network namespace. Containers of one host differ unless they share the namespace.
 std::string host_identity();
 
@@ -33,7 +33,7 @@ std::vector<int> number_hosts(std::span<const int> hosts);
 // How ranks talk TCP; the same on all ranks but for the interface.
 struct TcpOptions {
   int connections = 0;  // per peer; 0: a probe decides
-  // Each socket's, each way; 0: as the kernel sees fit; none: a probe decides.
+  // Each socket's, each way; 0: as the OS sees fit; none: a probe decides.
   std::optional<size_t> buffer_bytes{};
   // With several connections: longer messages are cut over them.
   size_t stripe_bytes = size_t{128} << 10;

@@ -1,5 +1,5 @@
-// Where devices meet (kernels/math/meeting.h), by threads and std::atomic: ThreadSanitizer sees
-// what the words do not order. tests/cuda/meeting_model_test.cc has all interleavings of small
+// Barriers between devices (kernels/math/device_barrier.h), by threads and std::atomic: ThreadSanitizer sees
+// what the words do not order. tests/cuda/barrier_model_test.cc has all interleavings of small
 // cases.
 #include "kernels/math/device_barrier.h"
 

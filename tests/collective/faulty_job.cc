@@ -23,7 +23,7 @@
 
 namespace {
 
-std::function<void()> before_copy;  // of this process, by the kernel
+std::function<void()> before_copy;  // of this process, by CMA
 
 }  // namespace
 

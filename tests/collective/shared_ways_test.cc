@@ -11,7 +11,7 @@ namespace {
 using enum Collective;
 using enum SharedWay;
 
-// All-reduces of 2 ranks: copies are best up to 2 KiB, tiles up to 64 KiB, then the kernel.
+// All-reduces of 2 ranks: copies are best up to 2 KiB, tiles up to 64 KiB, then CMA.
 LinkClass measured_ways() {
   LinkClass link{.transport = "shm", .ranks = 2, .hosts = 1};
   link.curves["copied-all-reduce"] = {{{256, 1e-6}, {65536, 2e-4}}};

@@ -1,4 +1,4 @@
-// Where devices meet (kernels/math/meeting.h), in every order of the ranks' accesses to what they
+// Where devices meet (kernels/math/device_barrier.h), in every order of the ranks' accesses to what they
 // share. Happens-before is followed by vector clocks: an access that the words do not order is
 // found whether or not an order shows harm.
 #include "kernels/math/device_barrier.h"
@@ -49,7 +49,7 @@ struct Case {
   size_t ranks = 2;
   int calls = 1;
   uint32_t before = 0;     // what the words hold at first
-  int absent_from = 1000;  // the last rank does not come to this meeting and all later ones
+  int absent_from = 1000;  // the last rank does not come to this barrier and all later ones
   bool releases = true;
   bool waits_behind = true;
 };

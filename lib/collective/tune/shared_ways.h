@@ -1,6 +1,6 @@
 // The ways of a call among ranks that share memory (shared_executor.h), and which of them is taken:
-// the fastest, as it was measured with these ranks, when they met (rehearsal.h) or by a calibration
-// (calibrate.h). Which is that depends on the CPU: copies by the kernel have cost half as much as
+// the fastest, as it was measured with these ranks, when they were tuned (startup_benchmark.h) or by a calibration
+// (calibrate.h). Which is that depends on the CPU: CMA has cost half as much as
 // tiles on one, and six times as much on another.
 // A profile (profile.h) has a curve for each way and collective, over the bytes of the logical
 // buffer; "direct-COLLECTIVE" and "staged-COLLECTIVE" are the least of those for communicator
@@ -26,14 +26,14 @@ enum class SharedWay : uint8_t {
   kTiles,     // through tiles in shared memory
 };
 std::string_view to_string(SharedWay way);  // "tiles"
-// "copied", "kernel" and "tiles", by which a user may ask for one.
+// "copied", "cma" and "tiles", by which a user may ask for one.
 std::optional<SharedWay> parse_shared_way(std::string_view name);
 
 // Calls up to this size are measured in small pages. Larger memory has huge ones where the system
-// gives them, as that of lib/device has, and the kernel's copies take a third of the time then.
+// gives them, as that of lib/device has, and CMA takes a third of the time then.
 constexpr size_t kSmallPages = 1 << 20;
 
-// A call does not know of its peers' memory before they meet.
+// A call knows its peers' memory only after the handshake on the lines.
 struct SharedWays {
   SharedWay communicator = SharedWay::kPlaced;  // where all of it is the communicator's
   SharedWay ordinary = SharedWay::kTiles;       // else
@@ -50,20 +50,20 @@ std::string way_curve_name(SharedWay way, Collective collective);  // "tiles-all
 // The class with the nearest number of ranks on one host for which ways were measured; null: none.
 const LinkClass* find_ways(const Profile& profile, std::string_view transport, int ranks);
 
-// What the kernel may do, and what the user asks for.
+// What the OS permits, and what the user asks for.
 struct WayLimits {
   int ranks = 1;
   bool cma = false;                   // works between all ranks
   bool oversubscribed = false;        // ranks outnumber CPUs
   std::optional<SharedWay> wanted{};  // for ordinary memory, where it is possible
 };
-// `measured` null: nobody has measured; then nothing is by the kernel, whose copies may be slow.
+// `measured` null: nobody has measured; then CMA is not used, which may be slow.
 SharedWays fastest_ways(const LinkClass* measured, Collective collective, size_t bytes,
                         const WayLimits& limits);
 // Seconds, if the way was measured.
 std::optional<double> seconds_of(SharedWay way, const LinkClass* measured, Collective collective,
                                  size_t bytes);
-// "tiles 7.9 us, kernel 114 us": the ways of such a call, the taken one first.
+// "tiles 7.9 us, cma 114 us": the ways of such a call, the taken one first.
 std::string describe_ways(const LinkClass* measured, Collective collective, size_t bytes,
                           const WayLimits& limits, bool communicator_memory);
 

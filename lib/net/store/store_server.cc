@@ -258,7 +258,7 @@ class StoreServer::Loop {
     std::optional<Finding> finding;
     if (diagnostics_.diagnose) finding = diagnostics_.diagnose(answers, inquiry_->asked_by());
     if (finding) return *finding;
-    // While ranks meet, none is in an operation that tells for whom it waits.
+    // During the rendezvous no rank is in an operation that tells for whom it waits.
     for (const auto& [rank, _] : members_) {
       if (answers[size_t(rank)].kind != RankAnswer::Kind::kSilent) continue;
       return {{rank, fmt::format("it does not respond, its process may be stopped, or its host out "

@@ -348,7 +348,7 @@ RouteVerdict NcclRoutes::gpu_direct(PartId gpu, PartId port, Direction direction
           verdict.rule + "; the source does not say whether both offer it (gdr)"};
 }
 
-// Where the host has it not, routes avoid it, and their length says nothing of it.
+// Without GPUDirect on the host, routes avoid it and their length proves nothing.
 GpuDirectFacts NcclRoutes::gpu_direct_facts(PartId gpu, PartId port) const {
   GpuDirectFacts facts = paths_->host().gpu_direct.value_or(GpuDirectFacts{});
   if (!info_of<PortInfo>(paths_->host()[port]).has_guid()) {

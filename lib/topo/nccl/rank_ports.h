@@ -16,7 +16,7 @@ struct RankPorts {
 };
 
 RankPorts ports_of_gpu(const NcclRoutes& routes, PartId gpu);
-// Of a process that may run on these CPUs.
+// For a process that may run on these CPUs.
 RankPorts ports_of_cpus(const HostTree& host, const CpuSet& cpus);
 
 }  // namespace gxp

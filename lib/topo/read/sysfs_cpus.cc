@@ -44,7 +44,7 @@ std::string architecture_of(const std::string& cpuinfo) {
   return "";
 }
 
-// The kernel adds the family's extension to 15; NCCL shifts it by four bits.
+// Linux adds the family's extension to 15; NCCL shifts it by four bits.
 int family_of_nccl(int family) { return family > 15 ? 15 + (family - 15) * 16 : family; }
 
 // What /proc/cpuinfo says of the first CPU, and so of all.

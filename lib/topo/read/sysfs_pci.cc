@@ -20,7 +20,7 @@ std::string text_of(const SystemRoot& root, const std::string& path) {
 
 PcieRate read_rate(const SystemRoot& root, const std::string& path, std::string_view which) {
   const long lanes = root.read_number(fmt::format("{}/{}_link_width", path, which)).value_or(0);
-  // 255: the kernel's "unknown".
+  // 255: Linux's "unknown".
   return {parse_gt_per_s(text_of(root, fmt::format("{}/{}_link_speed", path, which))),
           lanes > 0 && lanes <= 64 ? int(lanes) : 0};
 }
@@ -51,7 +51,7 @@ std::string root_name(const std::vector<std::string>& ids) {
   return ids[0].substr(0, ids[0].rfind(':'));
 }
 
-// The NUMA node of a root: what the kernel says of one of its functions.
+// The NUMA node of a root: what Linux says of one of its functions.
 class Places {
  public:
   Places(HostTree& host, const SystemRoot& root) : host_(host), root_(root) {}

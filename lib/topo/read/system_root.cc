@@ -160,7 +160,7 @@ std::optional<std::string> SystemRoot::read_bytes(std::string_view path) const {
 
 std::optional<std::string> SystemRoot::read(std::string_view path) const {
   auto content = read_bytes(path);
-  // Kernels 5.15 and near have a NUL behind the CPU maps of NUMA nodes.
+  // Linux 5.15 and near have a NUL behind the CPU maps of NUMA nodes.
   constexpr std::string_view kFillers("\0 \t\r\n", 5);
   if (content) content->resize(content->find_last_not_of(kFillers) + 1);
   return content;

@@ -59,7 +59,7 @@ Tensor ForwardBackward::losses_of(int micro) const {
   return Tensor(all_losses_.memory(), DType::kF32, all).rows(size_t(micro), 1);
 }
 
-// The micro-batches' losses are added in the order of their gradients. The wish to stop travels
+// The micro-batches' losses are added in the order of their gradients. The request to stop travels
 // with their sum, so that all ranks stop after the same step.
 void ForwardBackward::send_loss() {
   Stream& compute = sharded_.lanes[Lane::kCompute];

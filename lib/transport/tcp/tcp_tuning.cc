@@ -28,7 +28,7 @@ namespace gxp {
 namespace {
 
 constexpr std::array kConnections{1, 2, 4};
-// In this order: a buffer that has once been set does not go back to the kernel.
+// In this order: a buffer that has once been set does not go back to the OS.
 constexpr std::array<size_t, 3> kBuffers{0, size_t{512} << 10, size_t{4} << 20};
 // A tuning must beat those before it by this to be worth it; less is noise.
 constexpr double kWorthIt = 1.15;
@@ -36,7 +36,7 @@ constexpr int kRepetitions = 7;
 constexpr size_t kLeastBytes = size_t{128} << 10;
 constexpr size_t kMostBytes = size_t{1} << 20;
 constexpr double kSeconds = 0.5e-3;  // that one exchange should take
-// A first exchange of kLeastBytes that takes longer leaves things to the kernel: on slow, lossy or long
+// A first exchange of kLeastBytes that takes longer leaves things to the OS: on slow, lossy or long
 // links a probe of some hundred exchanges would take minutes. In a data centre it takes some 0.1 ms.
 constexpr double kSlowSeconds = 20e-3;
 constexpr double kMostSeconds = 1;  // of a probe; then the best so far is taken

@@ -55,7 +55,7 @@ bool choose_gids(const Search& search, ibv_context* context, VerbsPort& port) {
   return std::ranges::any_of(port.gids, [](const VerbsGid& gid) { return gid.index >= 0; });
 }
 
-// The kernel refuses a file that is none with EBADF, once it has found that the device takes some.
+// The OS refuses a file that is none with EBADF, once it has found that the device takes some.
 bool takes_dma_buf(const VerbsFunctions& verbs, ibv_context* context) {
   if (verbs.reg_dmabuf_mr == nullptr) return false;
   const VerbsHandle<ibv_pd> domain(verbs.alloc_pd(context), verbs.dealloc_pd);

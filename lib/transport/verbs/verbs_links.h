@@ -15,7 +15,7 @@ class VerbsLinks final : public LinkGroup {
   // `links` by rank, null where there is none.
   VerbsLinks(std::vector<std::unique_ptr<VerbsLink>> links, std::shared_ptr<VerbsCommon> common,
              bool oversubscribed);
-  // Waits up to 1 s until peers have what was sent, then tells them that this rank ends.
+  // Waits up to 1 s until peers have what was sent, then notifies them that this rank ends.
   ~VerbsLinks() override;
 
   WaitPolicy wait_policy() const override;

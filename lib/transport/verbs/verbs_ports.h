@@ -85,7 +85,7 @@ struct VerbsOffer {
   std::string obstacle{};
   std::vector<VerbsPort> ports{};  // in the order in which they are paired with a peer's
   std::string why{};               // these ports, and not others of the host
-  VerbsGpuWay gpu{};               // of its own; peers need not know it, and are not told
+  VerbsGpuWay gpu{};               // of its own; not sent to peers, which need not know it
 };
 
 std::string to_bytes(const VerbsOffer& offer);

@@ -129,7 +129,7 @@ void DevicePeers::clear_barriers(int group) {
   const size_t at = kScratchBytes + size_t(group) * sizeof zeroes;
   device_.device.copy(shared_.memory().slice(at, sizeof zeroes),
                       {reinterpret_cast<std::byte*>(&zeroes), sizeof zeroes, MemorySpace::kHost});
-  *meeting_control(group) = {};
+  *barrier_control(group) = {};
 }
 
 void DevicePeers::end_barriers() noexcept {

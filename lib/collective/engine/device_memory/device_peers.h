@@ -28,9 +28,9 @@ namespace gxp {
 
 class DevicePeers {
  public:
-  // Of the memory of each rank that all peers map from the beginning; counted as kCommunication.
+  // Bytes of each rank's memory that all peers map from the beginning; counted as kCommunication.
   static constexpr size_t kSharedBytes = size_t{8} << 20;
-  // Of it, scratch memory; boards of meetings follow.
+  // Of it, scratch memory; boards of barriers follow.
   static constexpr size_t kScratchBytes = kSharedBytes - (size_t{256} << 10);
 
   // For a rank that is alone.

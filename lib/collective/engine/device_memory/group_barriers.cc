@@ -10,7 +10,7 @@ namespace {
 
 // The host gives up at the deadline, and knows more of why; this is for a host that is stuck.
 constexpr std::chrono::seconds kBehindDeadline{5};
-// Who has come to all meetings may end before this rank's GPU has seen that.
+// Who has come to all barriers may end before this rank's GPU has seen that.
 constexpr std::chrono::seconds kGrace{1};
 
 template <class Word>

@@ -1,4 +1,4 @@
-// Meetings of a group's devices in the order of their streams (kernels/device_meetings.h), so that
+// Meetings of a group's devices in the order of their streams (kernels/device_barriers.h), so that
 // a call can be queued whole and no host waits inside of it.
 //   Threads  one queues; one at a time looks.
 #pragma once

@@ -80,7 +80,7 @@ Support NativeEngine::join_device(const FoldingDevice& device, uint32_t sequence
     leave_device();
     return {false, in_the_way};
   }
-  // One that meets its peers occupies it.
+  // A barrier with its peers occupies it.
   state_->own_devices = std::set(identities.begin(), identities.end()).size() == identities.size();
   if (supports_memory(MemorySpace::kCuda)) return {};
   return {false, "the ranks are on several hosts"};

@@ -28,13 +28,13 @@ namespace gxp {
 class NativeEngine final : public Engine {
  public:
   // All ranks of the transport. Borrows the device, which gives the scratch memory and counts it as
-  // kCommunication, and the recorder; null: it has one of its own. An empty plan: rings go by rank,
+  // kCommunication, and the recorder; null: it has its own. An empty plan: rings in rank order,
   // groups are hosts. kConfig: there is no such algorithm.
   NativeEngine(std::unique_ptr<Transport> transport, Device& device,
                const SelectionSettings& settings, const Profile& profile,
                FlightRecorder* recorder = nullptr, RankPlan plan = {});
 
-  // Finds out what is faster here where ranks share memory (rehearsal.h), unless the profile knows:
+  // Finds out what is faster here where ranks share memory (startup_benchmark.h), unless the profile knows:
   // some 5 ms. All ranks call it before their first call; groups that are split off know it too.
   void tune(Deadline deadline);
 

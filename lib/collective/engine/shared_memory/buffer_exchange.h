@@ -1,5 +1,5 @@
 // How ranks tell each other where the buffers of a call lie: on their lines, as offsets in
-// communicator memory, else as addresses that the kernel may reach.
+// communicator memory, else as addresses for cross-memory attach.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ class BufferExchange {
 
   // After gather(). The buffers in this process, if all ranks' are in communicator memory.
   const RankBuffers& resolve(const Invocation& inv, KnownPlacements& known) const;
-  // The buffers as the kernel reaches them; null: it does not let all ranks reach each other's.
+  // The buffers as cross-memory attach reaches them; null: the OS does not let all ranks reach each other's.
   // None of the ranks has all of its buffers in communicator memory.
   const RankBuffers* find_by_cma(const Invocation& inv);
   // Whether rank 0's call is in place, under the same condition.

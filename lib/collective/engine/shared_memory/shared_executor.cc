@@ -119,7 +119,7 @@ bool SharedExecutor::run_by(SharedWay way, const Invocation& inv, const RankBuff
 }
 
 // Where calls like it learn which way is the fastest; null: they have none to choose. Asked before
-// the ranks meet, so by what all of them know.
+// the handshake, so by what all of them know.
 WayTrial* SharedExecutor::find_trial(const Invocation& inv, CachedCall& cached,
                                      const SharedWays& ways) {
   const bool small = copied_.fits(inv);
@@ -142,7 +142,7 @@ WayTrial* SharedExecutor::find_trial(const Invocation& inv, CachedCall& cached,
   return trial;
 }
 
-// All ranks have met: their lines say what the call that was timed took them.
+// The handshake is done: the ranks' lines say what the call that was timed took them.
 void SharedExecutor::settle_trial(const Invocation& inv) {
   if (!timed_) return;
   const CallTimes last = exchange_.times(inv, timed_->times);

@@ -1,4 +1,4 @@
-// What the ways of a call in shared memory take here (shared_ways.h), measured when ranks meet:
+// What the ways of a call in shared memory take here (shared_ways.h), measured by NativeEngine::tune():
 // they run the calls, at sizes from some bytes to twice the L2 cache, for some milliseconds.
 #pragma once
 
@@ -22,7 +22,7 @@ struct StartupBenchmark {
 // What a job takes for it; during other work on the machine up to five times as much.
 constexpr double kStartupBenchmarkSeconds = 0.0045;
 
-// Measures for `budget_s`; 0: only finds out whether the kernel copies, and the bytes of a tile. No
+// Measures for `budget_s`; 0: only finds out whether CMA works, and the bytes of a tile. No
 // curves: the machine was too busy for as much as is needed. The ranks that `executor` is for call
 // it, between calls, and get the same. Memory: 5 MiB at most, while it runs. Errors: kPeer, kIo.
 StartupBenchmark benchmark_startup(SharedExecutor& executor, SharedArena& arena, int rank,
