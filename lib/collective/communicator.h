@@ -15,7 +15,7 @@
 //              adds. Layout-invariant algorithms (algorithm.h) give the same bits whatever the
 //              buckets, the segments, the transport and the algorithm. Half types are folded in
 //              f32, rounded once a fold; kAvg is the sum times 1 / world_size.
-//   Threads    one thread at a time, except abort() and what counts; what was started runs in order
+//   Threads    one thread at a time, except abort() and the counters; started calls run in order
 //              on a thread of its own, and blocking calls queue behind it.
 //   Streams    where queues_calls(), enqueue() puts a call on device memory into the order of a
 //              stream instead of waiting for it.

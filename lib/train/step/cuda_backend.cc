@@ -27,7 +27,7 @@ AttentionBy attention_by(const TrainConfig& config) {
   return config.attention == AttentionChoice::kCudnn ? AttentionBy::kCudnn : AttentionBy::kAuto;
 }
 
-// A limit that the environment names is meant: smaller slices are not tried.
+// A limit set in the environment is used as it is: smaller slices are not tried.
 CudnnSlicing slicing_of(const TrainConfig& config) {
   const Environment& environment = process_environment();
   const bool is_named = find_variable(environment, kCudnnSliceVariable) != nullptr;
