@@ -48,7 +48,7 @@ GPUDirect RDMA, sending: yes
 GPUDirect RDMA, receiving: yes
   because: PIX is within P2C, the limit for GPUDirect RDMA (of GPU5, which relays)
 flush after receiving: no
-  because: from Hopper (sm_90) on NCCL needs none
+  because: NCCL needs none from Hopper (sm_90) on
 
 from                      to                        link        GB/s  physical GB/s  limits
 GPU0                      PCIe switch 0000:08:00.0  PCIe          48          63.02

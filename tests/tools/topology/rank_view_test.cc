@@ -217,7 +217,7 @@ NUMA node  CPUs  memory  NICs
 NUMA0      0-7           eth0
 
 notes
-no GPU is known: ranks are processes, as many as the launcher starts, that share the host's NUMA nodes and NICs
+no GPU is known: the launcher decides how many ranks share the host's NUMA nodes and NICs
 )");
   topology.hosts.push_back(topology.hosts[0]);
   CHECK_THROWS_WITH(view_rank(topology, 3), Catch::Contains("no GPU is known in its 2 hosts"));
