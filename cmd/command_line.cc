@@ -145,7 +145,7 @@ int run_command_line(std::vector<std::string> arguments, std::span<const Command
                      std::ostream& out, std::ostream& err) {
   try {
     const int code = run_action(std::move(arguments), commands, out);
-    if (!out.flush()) fail(ErrorKind::kIo, "write to stdout: the system refused it");
+    if (!out.flush()) fail(ErrorKind::kIo, "write to stdout: the OS refused it");
     return code;
   } catch (const std::exception&) {
     const Ending ending = ending_of(std::current_exception());

@@ -14,7 +14,7 @@ std::function<int()> define_absent(CLI::App& app) {
   app.allow_extras();
   return [name = app.get_name()]() -> int {
     fail(ErrorKind::kUnavailable,
-         "run gxp {}: this build has train alone; configure with -DGXP_TOOLS=ON", name);
+         "run gxp {}: this build has only train; configure with -DGXP_TOOLS=ON", name);
   };
 }
 

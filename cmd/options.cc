@@ -232,7 +232,7 @@ uint64_t read_limit(const std::string& text) {
   if (const auto same = gpus_of_size(text); !same.empty()) return same.front()->memory_bytes;
   const std::optional<uint64_t> limit = parse_bytes(text);
   if (!limit || *limit == 0)
-    fail(ErrorKind::kUsage, "--limit '{}': no size above 0; give one such as 80GB or 80GiB", text);
+    fail(ErrorKind::kUsage, "--limit '{}': must be a size above 0, such as 80GB or 80GiB", text);
   if (*limit < kLeast)
     fail(ErrorKind::kUsage,
          "--limit '{}': {} bytes, in which no model fits; give a unit, such as {}GB", text, *limit,

@@ -16,11 +16,10 @@ struct RefusedFlag {
 
 constexpr RefusedFlag kRefused[] = {
     {"-t,--nthreads", "1", "each rank is a process; use --nproc"},
-    {"-g,--ngpus", "1",
-     "a rank has one GPU, with --device cuda; --nproc says how many ranks there are"},
+    {"-g,--ngpus", "1", "each rank has one GPU; use --nproc with --device cuda"},
     {"-p,--parallel_init", "0", "each process is one rank"},
     {"-y,--stream_null", "0", "calls use a stream of their own"},
-    {"-G,--cudagraph", "0", "the host orders the steps of a call, so no graph holds it"},
+    {"-G,--cudagraph", "0", "the host orders the steps of a call, so a graph cannot record it"},
     {"-C,--report_cputime", "0", "a call returns when it is done, so its latency is the time"},
     {"-R,--local_register", "0", "use --memory communicator"},
     {"-x,--cta_policy", "0", "calls choose their CTAs themselves"},

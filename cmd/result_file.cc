@@ -13,7 +13,7 @@ void write_stdout(const std::string& text) {
   const std::string shown = visible(text, "\n\t");
   const bool written = std::fwrite(shown.data(), 1, shown.size(), stdout) == shown.size();
   if (!written || std::fflush(stdout) != 0)
-    fail(ErrorKind::kIo, "write to stdout: the system refused it");
+    fail(ErrorKind::kIo, "write to stdout: the OS refused it");
 }
 
 void check_writable(const std::string& path) {
@@ -29,7 +29,7 @@ void check_writable(const std::string& path) {
 void write_file(const std::string& path, const std::string& text) {
   std::ofstream file(path, std::ios::binary);
   file << text << std::flush;
-  if (!file) fail(ErrorKind::kIo, "write {}: the system refused it", path);
+  if (!file) fail(ErrorKind::kIo, "write {}: the OS refused it", path);
 }
 
 }  // namespace gxp

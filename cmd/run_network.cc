@@ -30,8 +30,8 @@ Network network_of_run(const RunConfig& config, const PlannedRanks& ranks,
   const CommConfig& comm = config.comm;
   if (comm.engine != "auto" && comm.engine != "native")
     fail(ErrorKind::kUnavailable,
-         "plan a run with comm.engine {}: that library decides itself what it sends; plan with "
-         "native",
+         "plan a run with comm.engine {}: only engine native's traffic can be predicted; set "
+         "comm.engine=native",
          comm.engine);
   const JobSettings job{.comm = comm,
                         .layout_invariant = config.train.deterministic != Determinism::kOff,

@@ -51,7 +51,8 @@ void check_usable(const TrainOptions& options, const RunConfig& run) {
   }
   if (options.run.resume && options.run.overwrite) {
     fail(ErrorKind::kUsage,
-         "--overwrite: --resume goes on from what this would remove; give one of them");
+         "--overwrite: it would remove the checkpoint that --resume continues from; give one of "
+         "them");
   }
   if (run.comm.codec != "none") {
     fail(ErrorKind::kConfig, "comm.codec {}: train does not compress gradients; leave it at none",

@@ -27,7 +27,7 @@ std::optional<Prediction> predict(const TimeOptions& options, const RunConfig& r
   const RunPlan plan = plan_run(run, world_size);
   const Support known =
       gpu == nullptr
-          ? Support{false, "the GPU's rates are not known; name a similar one with --predicted-on"}
+          ? Support{false, "the GPU's rates are unknown; name a similar one with --predicted-on"}
           : can_predict(plan, *gpu);
   if (known) return Prediction{gpu->name, time_by_class(plan, *gpu)};
   log_info("no prediction: {}", known.reason);

@@ -23,7 +23,7 @@ class AttentionOps : public virtual Ops {
  protected:
   virtual void attend(const AttentionForward& args) = 0;
   virtual void attend(const AttentionBackward& args) = 0;
-  // Of a tensor that was written: its `largest`, if there is one. By default nothing.
+  // Sets `largest` of a tensor that was written, if it has one. By default does nothing.
   virtual void raise_largest(const Tensor& /*written*/) {}
 
  private:

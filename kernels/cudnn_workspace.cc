@@ -37,7 +37,7 @@ size_t most_cudnn_workspace(const Environment& environment) {
   const char* const end = text->data() + text->size();
   const auto [rest, error] = std::from_chars(text->data(), end, count);
   if (error != std::errc() || rest != end || count < 1 || count > size_t{1} << 20)
-    fail(ErrorKind::kConfig, "{} is '{}': name a number of MiB, from 1 to 1048576",
+    fail(ErrorKind::kConfig, "{} is '{}': must be a number of MiB from 1 to 1048576",
          kCudnnSliceVariable, *text);
   return count << 20;
 }

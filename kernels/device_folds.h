@@ -1,5 +1,5 @@
 // Reductions of memory that a device reaches, some of it its peers': fold_all() and scale() of
-// reduce_op.h, with the same bits. And where its streams meet those of its peers.
+// reduce_op.h, with the same bits. And barriers between its streams and those of its peers.
 //   Memory  of the stream's device, or of others that it reaches (device/device_sharing.h). Aligned
 //           to 16 bytes it is read and written four to eight times as fast.
 //   Order   queued on `stream`, after what was queued there before; nothing waits.
@@ -13,7 +13,7 @@
 #include <optional>
 #include <span>
 
-#include "kernels/device_meetings.h"
+#include "kernels/device_barriers.h"
 #include "kernels/reduce_op.h"
 #include "lib/base/dtype.h"
 #include "lib/device/stream.h"
@@ -27,7 +27,7 @@ struct FoldOptions {
 
 class DeviceFolds {
  public:
-  static constexpr size_t kMostSources = kMostMeeting;  // of as many ranks
+  static constexpr size_t kMostSources = kMaxBarrierRanks;  // of as many ranks
   static constexpr unsigned kBlocks = 32;
   // Keep a GPU's own memory busy: four blocks for each multiprocessor of an H100. There, 32 blocks
   // read and write 1.2 TB/s (2 sources) and 1.7 TB/s (4 sources), where copies reach 2.9 TB/s.
@@ -38,11 +38,11 @@ class DeviceFolds {
   virtual void fold_all(Stream& stream, std::span<std::byte* const> targets,
                         std::span<const std::byte* const> sources, size_t bytes, DType dtype,
                         ReduceOp op, const FoldOptions& options) = 0;
-  // Queues that the stream waits for its peers' (math/meeting.h): what it was given before is seen
-  // by all that they are given behind the same meeting. It takes one multiprocessor, so each
-  // device meets as one rank only; kernels of ranks that share a device might wait for each other's
+  // Queues that the stream waits for its peers' (math/device_barrier.h): what it was given before is seen
+  // by all that they are given behind the same barrier. It takes one multiprocessor, so each
+  // device takes part as one rank only; kernels of ranks that share a device might wait for each other's
   // turn. A wait ends, without the others, when the control says so.
-  virtual void meet(Stream& stream, const Meeting& meeting) = 0;
+  virtual void barrier(Stream& stream, const DeviceBarrier& barrier) = 0;
 };
 
 }  // namespace gxp

@@ -91,7 +91,7 @@ struct AdamWRange {
   Tensor weights, first, second;
   ConstTensor gradients;
   AdamWStep step;
-  // Of moments of fewer bits than f32's, as PackedAdamW (kernels/elementwise.h) has them.
+  // For moments of fewer bits than f32's, as PackedAdamW (kernels/elementwise.h) has them.
   Tensor first_scales = {}, second_scales = {};
   RandomBits first_bits = {}, second_bits = {};
 };
@@ -245,7 +245,7 @@ class Ops {
   // weight_decay, Adam (Kingma & Ba, arXiv:1412.6980).
   void adamw(Tensor weights, Tensor first, Tensor second, ConstTensor gradients,
              const AdamWStep& step);
-  // Of ranges whose gradients have one type, and whose moments have one. Moments of bf16 are
+  // For ranges whose gradients have one type, and whose moments have one. Moments of bf16 are
   // rounded stochastically, so that what is small beside a moment is not lost; those of u8 are
   // codes and scales by blocks (Dettmers et al., arXiv:2110.02861), and a range begins with a block.
   void adamw(std::span<const AdamWRange> ranges);

@@ -95,12 +95,12 @@ void check_path(const Options& options, const CommConfig& comm) {
   const bool on_gpus = options.device == DeviceChoice::kCuda;
   if (!measures(options) && on_gpus)
     fail(ErrorKind::kUsage,
-         "--device cuda: --explain, --calibrate and --simulate are about the host's memory");
+         "--device cuda: --explain, --calibrate and --simulate support only host memory");
   if (comm.codec != "none" && on_gpus)
-    fail(ErrorKind::kUsage, "--codec {}: it encodes the host's memory; leave out --device cuda",
+    fail(ErrorKind::kUsage, "--codec {}: codecs work on host memory; leave out --device cuda",
          comm.codec);
   if (comm.codec != "none" && (!measures(options) || !native))
-    fail(ErrorKind::kUsage, "--codec {}: it is for measurements with engine native", comm.codec);
+    fail(ErrorKind::kUsage, "--codec {}: codecs need engine native", comm.codec);
 }
 
 // This process's part: as the launcher of the ranks, or as one of them.

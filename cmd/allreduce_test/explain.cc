@@ -6,7 +6,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/host_caches.h"
 #include "lib/collective/engine/job_plan.h"
-#include "lib/collective/engine/shared_memory/rehearsal.h"
+#include "lib/collective/engine/shared_memory/startup_benchmark.h"
 #include "lib/collective/tune/shared_ways.h"
 #include "lib/tools/colltest/explain/explain.h"
 #include "lib/transport/table/table.h"
@@ -16,22 +16,22 @@ namespace {
 
 constexpr int kMostThreads = 16;
 
-// What the ranks would measure when they meet, measured by threads; of one host, and not too many.
+// What ranks of one host would measure at their start, measured here by threads.
 std::string measure_here(Profile& profile, const std::string& transport, int world_size,
-                         bool kernel_copies) {
+                         bool use_cma) {
   if (world_size < 2) return "";
   if (messages_compete(profile, transport, world_size) &&
       profile.machine.cpu == this_machine().cpu) {
     const LinkClass ways = *find_ways(profile, transport, world_size);
-    profile = with_ways(std::move(profile), ways, kernel_copies);
+    profile = with_ways(std::move(profile), ways, use_cma);
     return "as calibrated";
   }
   if (world_size > kMostThreads) return "not measured: too many ranks for this host";
-  Rehearsal done = rehearse_here(world_size, kernel_copies);
+  StartupBenchmark done = benchmark_here(world_size, use_cma);
   if (done.ways.curves.empty()) return "not measured: this machine is too busy";
   done.ways.transport = transport;
-  profile = with_ways(std::move(profile), done.ways, done.kernel);
-  return fmt::format("measured here in {:.1f} ms, as when ranks meet; caches {} and {}",
+  profile = with_ways(std::move(profile), done.ways, done.cma);
+  return fmt::format("measured here in {:.1f} ms, as ranks do at their start; caches {} and {}",
                      done.seconds * 1e3, format_bytes(own_caches().l1_bytes),
                      format_bytes(own_caches().l2_bytes));
 }
@@ -54,8 +54,7 @@ void explain_cases(const AllreduceOptions& options, const JobSettings& job,
                                .orders = orders_of(plan)};
   const bool measures = transports.shares_memory() && options.launch.nnodes == 1;
   const std::string measured =
-      measures ? measure_here(communicator.profile, transport, world_size, job.comm.kernel_copies)
-               : "";
+      measures ? measure_here(communicator.profile, transport, world_size, job.comm.cma) : "";
   Explanation explanation =
       explain(cases, topology, communicator.selection, communicator.profile, options.bench.memory);
   if (!measured.empty()) explanation.plans.facts.push_back({{"shared_memory"}, measured});

@@ -80,7 +80,8 @@ void check_modes(const AllreduceOptions& options) {
   if (options.explain + options.calibrate.has_value() + !options.simulate.empty() +
           !options.show_record.empty() >
       1)
-    fail(ErrorKind::kUsage, "--explain, --calibrate, --simulate, --show-record: only one of them");
+    fail(ErrorKind::kUsage,
+         "--explain, --calibrate, --simulate and --show-record exclude each other");
   if (!options.svg.empty() && !options.explain)
     fail(ErrorKind::kUsage, "--svg: it needs --explain");
   const bool clusters = !options.simulate.empty() && options.simulate != kSimulateProfile;

@@ -63,7 +63,7 @@ void show_record(const AllreduceOptions& options) {
   }
   std::string text;
   for (const FlightRecord& record : records) text += to_text(record) + "\n";
-  write_stdout(text + "who came last, the worst first:\n" + to_text(ranking));
+  write_stdout(text + "last ranks of calls, worst first:\n" + to_text(ranking));
 }
 
 }  // namespace gxp

@@ -1,4 +1,4 @@
-// What tells one conversion from another.
+// Identifies a conversion.
 #pragma once
 
 #include <string>

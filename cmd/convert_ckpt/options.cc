@@ -48,7 +48,8 @@ WriteOptions write_options(const ConvertOptions& options) {
   if (options.max_shard_size.empty()) return writing;
   const auto bytes = parse_bytes(options.max_shard_size);
   if (!bytes || *bytes == 0)
-    fail(ErrorKind::kUsage, "convert-ckpt: --max-shard-size '{}' is no size like 5GB or 512MiB",
+    fail(ErrorKind::kUsage,
+         "convert-ckpt: --max-shard-size '{}' is not a size such as 5GB or 512MiB",
          options.max_shard_size);
   writing.shard_bytes = *bytes;
   return writing;
@@ -59,8 +60,8 @@ const CheckpointFormat* target_format(const ConvertOptions& options) {
   const CheckpointFormat& format = find_format(options.to);
   const bool in_shards = options.shards > 0 || !options.max_shard_size.empty();
   if (in_shards && !format.takes_shards)
-    fail(ErrorKind::kUsage, "convert-ckpt: --shards and --max-shard-size: {} is not written so",
-         format.name);
+    fail(ErrorKind::kUsage,
+         "convert-ckpt: --shards and --max-shard-size: {} is always a single file", format.name);
   return &format;
 }
 

@@ -51,8 +51,7 @@ void check_activations(const CLI::App& app, const MemcalcOptions& options) {
                              "--interleave", "--no-sequence-parallel", "--context-parallel"})
       if (app.count(name) > 0)
         fail(ErrorKind::kUsage,
-             "memcalc: {} changes activations, which depend on the length of a sequence; add "
-             "--sequence",
+             "memcalc: {} affects activations, which depend on the sequence length; add --sequence",
              name);
   }
   const bool has_other_head = options.file && !options.file->architecture.empty();
@@ -92,8 +91,7 @@ void check_compat(const CLI::App& app, const MemcalcOptions& options) {
 void check(const CLI::App& app, const MemcalcOptions& options) {
   refuse(!options.sets.empty() || !options.svg.empty(),
          "--set and --svg go with a run file as MODEL, RUN.toml");
-  refuse(options.model.empty() == options.params.empty(),
-         "what to plan is not clear: give MODEL or --params, one of them");
+  refuse(options.model.empty() == options.params.empty(), "give either MODEL or --params");
   if (!options.solve.empty()) check_solve(options);
   check_compat(app, options);
   check_activations(app, options);

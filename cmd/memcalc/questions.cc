@@ -40,10 +40,9 @@ std::optional<uint64_t> parse_count(std::string_view text) {
 uint64_t read_count(const char* option, const std::string& text) {
   const std::optional<uint64_t> count = parse_count(text);
   if (!count)
-    fail(
-        ErrorKind::kUsage,
-        "{} '{}': no whole number of parameters from 1 to 1e15; give one such as 7e9, 350M or 1.5B",
-        option, text);
+    fail(ErrorKind::kUsage,
+         "{} '{}': must be a number of parameters from 1 to 1e15, such as 7e9, 350M or 1.5B",
+         option, text);
   return *count;
 }
 
@@ -56,8 +55,8 @@ std::vector<int> read_list(const char* option, const std::string& text) {
     const char* end = word.data() + word.size();
     const auto [rest, error] = std::from_chars(word.data(), end, number);
     if (word.empty() || error != std::errc() || rest != end)
-      fail(ErrorKind::kUsage, "{} '{}': '{}' is no whole number; give a list such as 1,2,3", option,
-           text, word);
+      fail(ErrorKind::kUsage, "{} '{}': '{}' is not a whole number; give a list such as 1,2,3",
+           option, text, word);
     numbers.push_back(number);
   }
   return numbers;

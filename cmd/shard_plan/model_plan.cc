@@ -49,7 +49,7 @@ Subject find_subject(const std::string& model, const ModelPlanOptions& options) 
          model);
   if (!is_file(options.cluster)) {
     if (!options.gpu.empty())
-      fail(ErrorKind::kUsage, "--gpu goes with a cluster file; {} has its own", options.cluster);
+      fail(ErrorKind::kUsage, "--gpu is for a cluster file; {} has its own GPU", options.cluster);
     subject.hardware = find_hardware(options.cluster);
     return subject;
   }
@@ -68,8 +68,8 @@ void set_batch(const ModelPlanOptions& options, TrainPlan& plan) {
   const uint64_t each = plan.micro_batch * uint64_t(std::max(1, plan.replicas()));
   if (uint64_t(options.global_batch) % each != 0)
     fail(ErrorKind::kUsage,
-         "--global-batch {}: no multiple of the {} sequences that {} copies of the model take at "
-         "once; change --micro-batch",
+         "--global-batch {}: must be a multiple of {}, the sequences that {} copies of the model "
+         "take at once; change --micro-batch",
          options.global_batch, each, plan.replicas());
   plan.accumulation = uint64_t(options.global_batch) / each;
 }

@@ -27,7 +27,7 @@ void check_plan_options(const CLI::App& app, const std::string& subject, bool is
     if (option->count() == 0 || std::ranges::find(kOfBoth, name) != kOfBoth.end()) continue;
     const bool is_of_model = std::ranges::find(of_model, name) != of_model.end();
     if (is_of_model == is_run)
-      fail(ErrorKind::kUsage, "shard-plan {}: {} goes with a {}; leave it out", subject, name,
+      fail(ErrorKind::kUsage, "shard-plan {}: {} is for a {}; leave it out", subject, name,
            is_run ? "MODEL, not a run file" : "run file, RUN.toml");
   }
 }

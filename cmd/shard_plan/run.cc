@@ -105,7 +105,7 @@ uint64_t limit_of(const ShardPlanOptions& options, const RunConfig& config) {
 RunChoices search(const ShardPlanOptions& options, const RunConfig& config, const Network& network,
                   const RankMachine& machine) {
   if (network.world_size > kMostSearchedRanks)
-    fail(ErrorKind::kUsage, "search plans of {} ranks: {} are the most; give a smaller --nnodes",
+    fail(ErrorKind::kUsage, "search plans of {} ranks: the limit is {}; give a smaller --nnodes",
          network.world_size, kMostSearchedRanks);
   const auto plan = [&](const RunConfig& run) { return plan_step(options, run, network, machine); };
   const std::vector<RunConfig> variants = run_variants(config, network.world_size);
@@ -139,13 +139,13 @@ RunConfig read_run(const ShardPlanOptions& options, const Environment& environme
 int plan_run_file(const ShardPlanOptions& options) {
   const int world_size = options.ranks.world_size();
   if (world_size > kMostPlannedRanks)
-    fail(ErrorKind::kUsage, "plan {} ranks: {} are the most; give a smaller --nproc or --nnodes",
+    fail(ErrorKind::kUsage, "plan {} ranks: the limit is {}; give a smaller --nproc or --nnodes",
          world_size, kMostPlannedRanks);
   if (options.rank >= world_size)
     fail(ErrorKind::kUsage, "--rank {}: must be below the number of ranks, {}", options.rank,
          world_size);
   if (!options.model.limit.empty() && !options.model.search)
-    fail(ErrorKind::kUsage, "--limit of a run goes with --search; add it, or ask gxp memcalc");
+    fail(ErrorKind::kUsage, "--limit with a run file needs --search; add it, or use gxp memcalc");
   check_writable(options.svg);
   const Environment environment = process_environment();
   const RunConfig config = read_run(options, environment);

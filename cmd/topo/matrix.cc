@@ -77,7 +77,8 @@ int run(const MatrixOptions& options) {
   const bool asks_nccl = options.words != Words::kSmi || options.format != Format::kText;
   if (!nccl.host.places_known && asks_nccl)
     fail(ErrorKind::kConfig,
-         "show NCCL's paths in {}: {} does not tell how GPUs are joined; give topo -m",
+         "show NCCL's paths in {}: {} does not describe how GPUs are connected; use nvidia-smi "
+         "topo -m",
          nccl.host.name, nccl.host.source);
   const Matrices matrices = matrices_of(nccl);
   if (options.format != Format::kText) {

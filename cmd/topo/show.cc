@@ -45,7 +45,7 @@ std::string nccl_xml_of(const Topology& topology) {
 // Pictures are of hardware.
 const Topology& drawable(const Topology& topology) {
   if (topology.hosts.empty())
-    fail(ErrorKind::kConfig, "draw {}: {} says no host", topology.name, topology.source);
+    fail(ErrorKind::kConfig, "draw {}: {} describes no host", topology.name, topology.source);
   return topology;
 }
 
@@ -79,7 +79,7 @@ void show(const ShowOptions& options, const std::vector<MeasuredLink>& measured)
 Format rank_format(TopoFormat format) {
   if (format == TopoFormat::kText) return Format::kText;
   if (format == TopoFormat::kJson) return Format::kJson;
-  fail(ErrorKind::kUsage, "--rank: {} has no place for what a rank sees; use text or json",
+  fail(ErrorKind::kUsage, "--rank: format {} cannot show a rank's view; use text or json",
        kTopoFormats[size_t(format)]);
 }
 
@@ -92,7 +92,7 @@ int run(const ShowOptions& options) {
     return kExitOk;
   }
   if (options.format == TopoFormat::kNcclXml)
-    fail(ErrorKind::kUsage, "--probe: nccl-xml has no place for what is measured; use another");
+    fail(ErrorKind::kUsage, "--probe: nccl-xml cannot hold measurements; use another format");
   return probe_topology(options.probe, [&](const auto& measured) { show(options, measured); });
 }
 

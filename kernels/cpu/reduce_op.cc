@@ -145,7 +145,7 @@ std::span<const ReduceOp> reduce_ops() { return kOps; }
 
 Support supports(ReduceOp op, DType dtype) {
   if (is_supported(op, dtype)) return {};
-  return {false, fmt::format("{} has no meaning for {}; use an integer type", to_string(op),
+  return {false, fmt::format("{} is not defined for {}; use an integer type", to_string(op),
                              to_string(dtype))};
 }
 

@@ -57,7 +57,7 @@ ChoiceCache::ChoiceCache(std::string path) : path_(std::move(path)) {
   const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
   std::filesystem::create_directories(folder, error);
   if (error)
-    fail(ErrorKind::kIo, "make {}: {}; name another folder in train.gemm_cache", folder.string(),
+    fail(ErrorKind::kIo, "create {}: {}; set another folder in train.gemm_cache", folder.string(),
          error.message());
 }
 
@@ -65,7 +65,7 @@ ChoiceCache::ChoiceCache(std::string path) : path_(std::move(path)) {
 Fd ChoiceCache::lock() const {
   Fd file(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
   if (!file.valid())
-    fail(ErrorKind::kIo, "open {}: {}; name another folder in train.gemm_cache", path_,
+    fail(ErrorKind::kIo, "open {}: {}; set another folder in train.gemm_cache", path_,
          system_text(errno));
   const Deadline deadline = Deadline::after(kLockPatience);
   while (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -73,7 +73,7 @@ Fd ChoiceCache::lock() const {
       fail(ErrorKind::kIo, "lock {}: {}", path_, system_text(errno));
     if (deadline.expired())
       fail(ErrorKind::kIo,
-           "lock {}: another process has held it for {:g} s; end that one, or name another folder "
+           "lock {}: another process has held it for {:g} s; end that one, or set another folder "
            "in train.gemm_cache",
            path_, deadline.seconds());
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -113,7 +113,7 @@ void ChoiceCache::read(int fd) {
     if (choice)
       known_[line.substr(0, colon)] = *choice;
     else if (number > lines_read_)
-      log_warn("skipped line {} of {}: it is broken; what it said is timed again", number, path_);
+      log_warn("skipped line {} of {}: it is broken; its entry will be timed again", number, path_);
   }
   lines_read_ = number;
 }

@@ -10,6 +10,6 @@ namespace gxp {
 // For streams of make_cuda_device()'s devices.
 std::unique_ptr<DeviceFolds> make_cuda_folds();
 
-void queue_meeting(Stream& stream, const Meeting& meeting);
+void queue_barrier(Stream& stream, const DeviceBarrier& barrier);
 
 }  // namespace gxp

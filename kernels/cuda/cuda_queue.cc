@@ -49,8 +49,8 @@ double CudaQueue::read(const double* value) {
   finish();
   if (outside != 0)
     fail(ErrorKind::kInternal,
-         "compute on the GPU: a token or a target beyond the vocabulary was among the batch; who "
-         "fills batches must check them");
+         "compute on the GPU: the batch has a token or target beyond the vocabulary; the caller "
+         "must check them");
   return result;
 }
 

@@ -283,7 +283,9 @@ class CudaFolds final : public DeviceFolds {
                "launch a reduction");
   }
 
-  void meet(Stream& stream, const Meeting& meeting) override { queue_meeting(stream, meeting); }
+  void barrier(Stream& stream, const DeviceBarrier& barrier) override {
+    queue_barrier(stream, barrier);
+  }
 };
 
 }  // namespace

@@ -12,7 +12,7 @@ struct GpuSize {
   size_t threads;       // that one of them holds at once
   size_t shared_bytes;  // that a block may have, of kernels that ask for more than 48 KiB
 };
-// Of the calling thread's GPU. Throws kDevice. Cost: under a microsecond.
+// For the calling thread's GPU. Throws kDevice. Cost: under a microsecond.
 GpuSize size_of_gpu();
 
 struct GpuStream {

@@ -23,7 +23,7 @@ set(gxp_cuda_sources
   gpu_stream.cc
   gemm/float8.cu
   largest.cu
-  meeting.cu
+  device_barrier.cu
   norms.cu
   norms_backward.cu
   packed_adamw.cu

@@ -151,17 +151,17 @@ size_t block_of(const OptimizerSpec& optimizer) {
   return most;
 }
 
-bool sees_whole(const OptimizerSpec& optimizer, const UnitSpec& unit) {
-  return optimizer.sees_whole != nullptr &&
+bool needs_unsharded(const OptimizerSpec& optimizer, const UnitSpec& unit) {
+  return optimizer.needs_unsharded != nullptr &&
          std::ranges::any_of(unit.tensors, [&](const TensorSpec& tensor) {
-           return optimizer.sees_whole(unit, tensor);
+           return optimizer.needs_unsharded(unit, tensor);
          });
 }
 
 size_t workspace_bytes(const OptimizerSpec& optimizer, const UnitSpec& unit) {
   size_t most = 0;
   for (const TensorSpec& tensor : unit.tensors) {
-    if (optimizer.sees_whole(unit, tensor))
+    if (optimizer.needs_unsharded(unit, tensor))
       most = std::max(most, optimizer.workspace_bytes(tensor));
   }
   return most;

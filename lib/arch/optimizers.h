@@ -40,7 +40,7 @@ struct OptimizerSpec {
   std::vector<KeptState> kept;  // in the order in which lib/optim/optimizer.h takes them
   // Whether an update needs the whole tensor, which ranks that hold shards of it gather first.
   // nullptr: it needs none.
-  bool (*sees_whole)(const UnitSpec& unit, const TensorSpec& tensor) = nullptr;
+  bool (*needs_unsharded)(const UnitSpec& unit, const TensorSpec& tensor) = nullptr;
   // Bytes of workspace for such a tensor, a multiple of 8.
   size_t (*workspace_bytes)(const TensorSpec& tensor) = nullptr;
 };
@@ -53,7 +53,7 @@ OptimizerSpec make_optimizer_spec(const OptimConfig& optim, bool some_are_frozen
 size_t block_of(const OptimizerSpec& optimizer);
 
 // Whether an update needs any of the unit's tensors whole, and the most workspace for one.
-bool sees_whole(const OptimizerSpec& optimizer, const UnitSpec& unit);
+bool needs_unsharded(const OptimizerSpec& optimizer, const UnitSpec& unit);
 size_t workspace_bytes(const OptimizerSpec& optimizer, const UnitSpec& unit);
 
 // Outputs divided by inputs of a block's matrix.

@@ -19,7 +19,7 @@ class Cgroups {
   // Nothing where there is no limit, or no such group.
   [[nodiscard]] std::optional<uint64_t> most_processes() const;  // processes and threads: pids.max
   [[nodiscard]] std::optional<uint64_t> memory_bytes() const;
-  // Processes of this process's group that the kernel has ended for want of memory, the group's or the
+  // Processes of this process's group that the OOM killer has ended, the group's or the
   // host's; where the group does not count (the root of version 2), the host's. Nothing before Linux
   // 4.13.
   [[nodiscard]] std::optional<uint64_t> oom_kills() const;

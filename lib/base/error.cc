@@ -14,8 +14,7 @@ namespace {
 constexpr std::array<int, 9> kExitCodesByKind = {1, 2, 2, 3, 4, 4, 5, 5, 70};
 
 constexpr const char* kNoMemory =
-    "allocate memory: the system has none left, or the limit of address space (ulimit -v) is "
-    "reached";
+    "allocate memory: none is left, or the address space limit (ulimit -v) is reached";
 // Made while there is some.
 std::string no_memory_line = fmt::format("gxp: error: {}\n", kNoMemory);
 
@@ -32,7 +31,7 @@ std::string system_text(int error_number) {
 long check_sys(long result, std::string_view act) {
   if (result < 0)
     fail(ErrorKind::kIo, "{}: {}{}", act, system_text(errno),
-         errno == EMFILE ? "; raise the limit of descriptors (ulimit -n)" : "");
+         errno == EMFILE ? "; raise the limit of open files (ulimit -n)" : "");
   return result;
 }
 

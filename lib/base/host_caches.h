@@ -11,7 +11,7 @@ struct HostCaches {
   size_t l2_bytes = size_t{256} << 10;
 };
 
-// The caches of the first CPU, from the kernel's files in `directory`, else from the C library.
+// The caches of the first CPU, from the OS's files in `directory`, else from the C library.
 // Sizes that neither has stay as above; no current server has less. Cost: some 50 us; own_caches()
 // pays it once.
 HostCaches read_caches(const std::string& directory = "/sys/devices/system/cpu/cpu0/cache");

@@ -60,7 +60,7 @@ struct LogQueue::Impl {
     if (dropped > 0)
       text += log_line(
           LogLevel::kWarn,
-          fmt::format("log: {} lines are left out here, their reader was too far behind", dropped));
+          fmt::format("log: {} lines were dropped here, since their reader was too slow", dropped));
     dropped = 0;
   }
 

@@ -43,7 +43,7 @@ Fd open_regular_file(const std::string& path, std::string_view act) {
   check_sys(::fstat(fd.get(), &status), act);
   if (S_ISDIR(status.st_mode)) fail(ErrorKind::kIo, "{}: {}", act, system_text(EISDIR));
   if (!S_ISREG(status.st_mode)) {
-    fail(ErrorKind::kIo, "{}: it is {}, not a regular file; write what it gives to one", act,
+    fail(ErrorKind::kIo, "{}: it is {}, not a regular file; copy its contents to one", act,
          kind_of(status.st_mode));
   }
   return fd;

@@ -12,7 +12,7 @@ namespace gxp {
 
 // Thrown by toml::parse() in addition to toml::parse_error; it does not say where.
 struct TomlAssertion {};
-inline constexpr std::string_view kTomlAssertion = "it is no TOML; is a list not closed?";
+inline constexpr std::string_view kTomlAssertion = "it is not TOML; is a list not closed?";
 
 constexpr void require_in_toml(bool holds) {
   if (!holds) throw TomlAssertion();

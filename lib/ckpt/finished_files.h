@@ -1,5 +1,5 @@
 // Which files of a conversion are whole, so that one that was interrupted goes on with the others. A
-// file in the directory that is being written tells: a line that names the conversion, then
+// file in the directory that is being written lists them: a line that names the conversion, then
 // "HASH BYTES NAME" for each file, when that is durable. The directory loses it before it is
 // published.
 #pragma once

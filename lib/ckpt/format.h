@@ -23,7 +23,7 @@ struct WriteOptions {
   // complete if this one fails: whole files, of formats that takes_shards.
   bool resume = false;
   bool drop_optimizer = false;  // write the weights alone
-  std::string conversion = {};  // one line that tells conversions apart: source and options
+  std::string conversion = {};  // one line that identifies the conversion: source and options
   // Called when all is written, before it has its name. What it throws leaves nothing behind.
   std::function<void()> confirm = {};
 };
@@ -74,7 +74,7 @@ const CheckpointFormat& format_at(const std::string& path);
 NamedTensors read_checkpoint(const std::string& path);
 
 // As read_checkpoint(), with the names that gxp's models use, and what a config.json beside a
-// single file tells of its model: what `model.init` is loaded from.
+// single file records of its model: what `model.init` is loaded from.
 NamedTensors read_weights(const std::string& path);
 
 // Writes ".partial-NAME" next to `path` and renames, so that `path` is complete or absent; on an

@@ -24,7 +24,7 @@ ParameterGroup read_group_json(const Json& json, const std::string& where) {
   ParameterGroup group;
   for (const Json& pair : to_array(member(json, "settings", where), where)) {
     if (!pair.is_array() || pair.size() != 2)
-      fail(ErrorKind::kCorrupt, "{}: a setting is no pair", where);
+      fail(ErrorKind::kCorrupt, "{}: a setting is not a pair", where);
     group.settings.emplace_back(to_text(pair[0], where), pair[1].dump());
   }
   for (const Json& name : to_array(member(json, "params", where), where))
@@ -82,10 +82,10 @@ void settle_steps(NamedTensors& tensors) {
   if (is_one && !tensors.step) tensors.step = first;
   if (is_one && tensors.step == first) return steps.clear();
   if (is_one) {
-    log_info("the optimizer has made {} steps, and the checkpoint says {}: both are kept", first,
+    log_info("the optimizer's step is {}, the checkpoint's {}: both are kept", first,
              *tensors.step);
   } else {
-    log_info("the optimizer has made {} steps with '{}' and others with others: all are kept",
+    log_info("the optimizer's step is {} for '{}' and different for other parameters: all are kept",
              first, steps.begin()->first);
   }
 }

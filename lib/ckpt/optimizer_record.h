@@ -51,9 +51,9 @@ OptimizerRecord read_record(const std::vector<std::pair<std::string, std::string
 void take_record(NamedTensors& tensors, const std::string& where);
 
 // Forgets steps that are the checkpoint's own; where it has none, and all parameters have one, that
-// is the checkpoint's. The log tells of others.
+// is the checkpoint's. The log names others.
 void settle_steps(NamedTensors& tensors);
-// Of one parameter; nothing if it is not known.
+// One parameter's; nothing if it is unknown.
 std::optional<uint64_t> step_of(const NamedTensors& tensors, const std::string& name);
 
 // Gives all names in the record new ones; a parameter that gets none is dropped.

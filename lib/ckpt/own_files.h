@@ -3,7 +3,7 @@
 // Others may have put something there, by mistake or on purpose: a link in place of a directory
 // that gxp is about to fill or to clear would lead it to someone else's files. So a directory is
 // entered only if it is one itself, and removal takes only regular files that have names which gxp
-// gives. What is left over is told, not removed.
+// gives. What is left over is reported, not removed.
 #pragma once
 
 #include <memory>

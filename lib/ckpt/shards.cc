@@ -23,8 +23,8 @@ std::vector<TensorSelection> split_by_bytes(const TensorSelection& tensors, uint
 // In the given order: a shard ends at its share of the bytes, and each has at least one tensor.
 std::vector<TensorSelection> split_by_count(const TensorSelection& tensors, size_t count) {
   if (tensors.size() < count)
-    fail(ErrorKind::kUsage, "write a checkpoint: {} tensors cannot be {} files", tensors.size(),
-         count);
+    fail(ErrorKind::kUsage, "write a checkpoint: {} tensors cannot be split into {} files",
+         tensors.size(), count);
   std::vector<TensorSelection> shards;
   const double share = double(bytes_of(tensors)) / double(count);
   double bytes = 0;

@@ -27,7 +27,7 @@ std::vector<uint64_t> shape_around(const std::vector<TensorBlock>& blocks,
   Sizes shape(blocks.front().offsets.size(), 0);
   for (const TensorBlock& block : blocks) {
     if (block.offsets.size() != shape.size() || sizes_of(block).size() != shape.size())
-      fail(ErrorKind::kCorrupt, "{}: {} has not {} dimensions as others have", where,
+      fail(ErrorKind::kCorrupt, "{}: {} does not have {} dimensions like the others", where,
            in_words(block), shape.size());
     for (size_t d = 0; d < shape.size(); ++d) {
       uint64_t end = 0;
@@ -46,7 +46,8 @@ NamedTensor join_blocks(std::vector<TensorBlock> blocks, std::vector<uint64_t> s
   const auto count = checked_count(shape);
   if (blocks.front().offsets.size() != shape.size() || !count ||
       *count > UINT64_MAX / size_of(info.dtype))
-    fail(ErrorKind::kCorrupt, "{}: ({}) is no shape of the blocks", where, fmt::join(shape, ", "));
+    fail(ErrorKind::kCorrupt, "{}: the blocks do not make the shape ({})", where,
+         fmt::join(shape, ", "));
   std::vector<TensorBox> boxes;
   std::vector<BoxPart> parts;
   uint64_t stored = 0;

@@ -18,7 +18,7 @@ constexpr uint64_t kBoxBufferBytes = uint64_t{1} << 20;
 
 void check_box_bounds(const BoxShape& shape, const TensorBox& box, const std::string& where) {
   if (box.offsets.size() != shape.size() || box.sizes.size() != shape.size())
-    fail(ErrorKind::kCorrupt, "{}: the chunk at {} has not the tensor's {} axes", where,
+    fail(ErrorKind::kCorrupt, "{}: the chunk at {} does not have the tensor's {} axes", where,
          to_string(box), shape.size());
   for (size_t k = 0; k < shape.size(); ++k) {
     if (box.offsets[k] <= shape[k] && box.sizes[k] <= shape[k] - box.offsets[k]) continue;
@@ -58,7 +58,8 @@ void check_disjoint(size_t axes, std::vector<const TensorBox*> boxes, const std:
   for (const TensorBox* box : boxes) {
     comparisons += cut.size() + 1;
     if (comparisons > kMaxBoxComparisons)
-      fail(ErrorKind::kCorrupt, "{}: its {} chunks are cut in too many ways to be compared", where,
+      fail(ErrorKind::kCorrupt,
+           "{}: its {} chunks are cut in too many different ways to check them for overlaps", where,
            boxes.size());
     std::erase_if(cut, [&](const TensorBox* other) {
       return axes > 0 && other->offsets[axis] + other->sizes[axis] <= box->offsets[axis];

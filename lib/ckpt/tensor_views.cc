@@ -148,7 +148,8 @@ NamedTensor narrowed(NamedTensor tensor, StorageDType dtype) {
               const uint16_t bits = narrow(dtype, words[i]);
               if (widen(dtype, bits) != words[i])
                 fail(ErrorKind::kCorrupt,
-                     "read tensor '{}': element {} is no {}, which all are said to have been",
+                     "read tensor '{}': element {} is not representable in {}, the type it was "
+                     "widened from",
                      tensor.info.name, begin + i, to_string(dtype));
               std::memcpy(out.data + i * sizeof(bits), &bits, sizeof(bits));
             }

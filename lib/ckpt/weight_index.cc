@@ -81,8 +81,8 @@ NamedTensors read_weight_index(const std::string& path,
   }
   check_index(index, found, elsewhere, path);
   if (!elsewhere.empty())
-    log_info("{}: not read, as weight_map has another file for them: {}, such as '{}' in {}", path,
-             counted(elsewhere.size(), "tensor"), elsewhere.begin()->first,
+    log_info("{}: not read, since weight_map names another file for them: {}, such as '{}' in {}",
+             path, counted(elsewhere.size(), "tensor"), elsewhere.begin()->first,
              elsewhere.begin()->second);
   return result;
 }

@@ -2,7 +2,7 @@
 //
 //   {"metadata": {...}, "weight_map": {"NAME": "FILE", ...}}
 //
-// weight_map is the authority: it tells for each tensor the file beside it that must have it, and a
+// weight_map decides: it names for each tensor the file next to it that must have it, and a
 // copy in another file is not read, as transformers does it. Tensors that it leaves out are read from
 // the files that it names.
 // Source: huggingface_hub, serialization/_base.py; transformers 5.24, modeling_utils.py.

@@ -93,7 +93,7 @@ void Communicator::Impl::check(const Call& call, const ConstMemory& input, const
   const bool host = input.space == MemorySpace::kHost && output.space == MemorySpace::kHost;
   if (!host && !engine_->supports_memory(MemorySpace::kCuda)) {
     fail(ErrorKind::kUnavailable,
-         "{}: engine '{}' does not reach the ranks' device memory; copy it to the host first",
+         "{}: engine '{}' cannot access the ranks' device memory; copy it to the host first",
          to_string(call.collective), engine_->name());
   }
   GXP_ASSERT(!grouping_ && 0 <= call.root && call.root < engine_->world_size());
@@ -150,7 +150,7 @@ void Communicator::Impl::enqueue(const Call& call, const ConstMemory& input, con
   if (!engine_->queues_calls() || is_host_memory(input) || is_host_memory(output) ||
       call.collective == Collective::kBarrier)
     fail(ErrorKind::kUsage, "queue {}: engine '{}' {}", to_string(call), engine_->name(),
-         engine_->queues_calls() ? "queues calls on device memory alone" : "queues no calls");
+         engine_->queues_calls() ? "queues calls on device memory only" : "queues no calls");
   state_->queue.drain();
   Call numbered = call;
   numbered.sequence = sequence_++;
@@ -176,7 +176,7 @@ void Communicator::Impl::set_selection(const SelectionSettings& settings) {
 
 void Communicator::Impl::note_message(bool sends, int peer, ConstMemory data) {
   GXP_ASSERT(0 <= peer && peer < engine_->world_size() && peer != engine_->rank());
-  if (!engine_->supports_messages_in(data.space))
+  if (!engine_->supports_p2p_memory(data.space))
     fail(
         ErrorKind::kUnavailable,
         "{} rank {}: device memory is not supported by engine '{}' over transport '{}'; copy it to "
@@ -246,8 +246,8 @@ KeptMemory Communicator::keep(Memory memory) { return impl_->keep(memory); }
 bool Communicator::supports_memory(MemorySpace space) const {
   return impl_->engine().supports_memory(space);
 }
-bool Communicator::supports_messages_in(MemorySpace space) const {
-  return impl_->engine().supports_messages_in(space);
+bool Communicator::supports_p2p_memory(MemorySpace space) const {
+  return impl_->engine().supports_p2p_memory(space);
 }
 std::span<const int> Communicator::hosts() const { return impl_->engine().hosts(); }
 bool Communicator::share_host(int rank, int other) const {

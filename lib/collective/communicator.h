@@ -15,7 +15,7 @@
 //              adds. Layout-invariant algorithms (algorithm.h) give the same bits whatever the
 //              buckets, the segments, the transport and the algorithm. Half types are folded in
 //              f32, rounded once a fold; kAvg is the sum times 1 / world_size.
-//   Threads    one thread at a time, except abort() and what counts; what was started runs in order
+//   Threads    one thread at a time, except abort() and the counters; started calls run in order
 //              on a thread of its own, and blocking calls queue behind it.
 //   Streams    where queues_calls(), enqueue() puts a call on device memory into the order of a
 //              stream instead of waiting for it.
@@ -61,7 +61,7 @@ struct CommunicatorOptions {
   SelectionSettings selection{};             // the same on all ranks
   std::chrono::milliseconds timeout{60000};  // of one operation
   Profile profile = builtin_profile();       // of the cost model; the same on all ranks
-  RankPlan plan{};  // the same on all ranks; empty: rings go by rank, groups are hosts
+  RankPlan plan{};  // the same on all ranks; empty: rings in rank order, groups are hosts
   FailureReporting reporting{};
 };
 
@@ -153,8 +153,7 @@ class Communicator {
   // Whether calls accept memory in this space. All buffers of a call, on all ranks, are in one;
   // those without bytes say which, too.
   [[nodiscard]] bool supports_memory(MemorySpace space) const;
-  [[nodiscard]] bool supports_messages_in(
-      MemorySpace space) const;  // the same of send() and recv()
+  [[nodiscard]] bool supports_p2p_memory(MemorySpace space) const;  // the same of send() and recv()
   // The host of each rank of the group, numbered from 0; empty: all on one.
   [[nodiscard]] std::span<const int> hosts() const;
   [[nodiscard]] bool share_host(int rank, int other) const;

@@ -33,7 +33,7 @@ struct CommConfig {
   std::string interface;
   std::string port_range;
   std::string protect = "authenticate";
-  bool kernel_copies = true;
+  bool cma = true;
   std::string verbs_devices;
   int verbs_queue_pairs = 1;
   int verbs_gid_index = -1;
@@ -65,9 +65,9 @@ struct CommConfig {
           "and the reason.",
           one_of(engine_names()), {"--engine", ""});
     field("algorithm", &S::algorithm,
-          "Collective algorithm, for operations that have it. auto: the fastest by prediction. "
-          "For ranks that share memory, direct picks the fastest of three ways to move data: "
-          "copied, kernel, tiles; each can also be set by name.",
+          "Collective algorithm, for operations that have it. auto: the fastest by prediction. For "
+          "ranks that share memory, direct picks the fastest of three ways to move data: copied, "
+          "cma, tiles; each can also be set by name.",
           anything, {"--algorithm", "NAME"});
     field("channels", &S::channels,
           "Number of parallel rings, for the algorithms ring and hierarchical. 0: the fastest by "
@@ -118,7 +118,7 @@ struct CommConfig {
           "nobody can change it. encrypt: nobody can read it either. none: for trusted networks "
           "only; required by verbs, since RDMA cannot be protected.",
           one_of("none", "authenticate", "encrypt"), {"--protect", ""});
-    field("kernel_copies", &S::kernel_copies,
+    field("cma", &S::cma,
           "shm: use cross-memory attach (process_vm_readv) to copy between ranks' ordinary "
           "buffers, where it works and is measured to be faster. Where ptrace is restricted, "
           "each rank grants access to the processes that its parent started.");

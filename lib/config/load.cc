@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <optional>
 #include <set>
@@ -20,6 +21,11 @@
 
 namespace gxp {
 namespace {
+
+struct RenamedSetting {
+  std::string_view before, now;
+};
+constexpr std::array kRenamedSettings = {RenamedSetting{"comm.kernel_copies", "comm.cma"}};
 
 struct Problem {
   Origin origin;
@@ -85,8 +91,13 @@ void Loader::add_problem(const Origin& origin, std::string message) {
 }
 
 void Loader::add_unknown_key(const Origin& origin, std::string_view section, std::string_view key) {
-  add_problem(origin, fmt::format("{}.{}: unknown key{}", section, key,
-                                  did_you_mean(key, keys_of(section))));
+  const std::string name = fmt::format("{}.{}", section, key);
+  const auto renamed = std::ranges::find(kRenamedSettings, name, &RenamedSetting::before);
+  if (renamed != kRenamedSettings.end()) {
+    add_problem(origin, fmt::format("{}: is now called {}", name, renamed->now));
+    return;
+  }
+  add_problem(origin, fmt::format("{}: unknown key{}", name, did_you_mean(key, keys_of(section))));
 }
 
 void Loader::add_unknown_section(const Origin& origin, std::string_view section) {

@@ -70,14 +70,13 @@ std::string operands_suit_precision(const RunConfig& run) {
 std::string fast_sums_are_of_fp8(const RunConfig& run) {
   if (run.train.fp8_accumulation != Float8Sums::kFast || run.train.matmul == MatmulType::kFp8)
     return "";
-  return fmt::format("must be f32 with train.matmul {}; only fp8 products have fast sums",
+  return fmt::format("must be f32 with train.matmul {}; fast accumulation is for fp8",
                      run.train.matmul);
 }
 
 std::string codes_are_of_fp8(const RunConfig& run) {
   if (run.train.fp8_weights == CodeReuse::kAgain || run.train.matmul == MatmulType::kFp8) return "";
-  return fmt::format("must be again with train.matmul {}; only fp8 products have codes",
-                     run.train.matmul);
+  return fmt::format("must be again with train.matmul {}; it is for fp8", run.train.matmul);
 }
 
 // Gradients that no scale of the loss keeps within the range of fp16 would become zeros.
@@ -106,17 +105,18 @@ std::string offloaded_state_is_elementwise(const RunConfig& run) {
   if (!offloads(run)) return "";
   const std::string& name = run.optim.name;
   const OptimizerSpec spec = make_optimizer_spec(run.optim);
-  if (spec.sees_whole != nullptr)
+  if (spec.needs_unsharded != nullptr)
     return fmt::format("must be none for {}, which needs whole tensors, is {}", name,
                        run.offload.optimizer);
   if (!spec.kept.empty() || run.train.precision != NumberType::kFp32) return "";
-  return fmt::format("must be none for {} in fp32, which keeps nothing with these settings", name);
+  return fmt::format(
+      "must be none for {} in fp32, which has no optimizer state with these settings", name);
 }
 
 std::string offloaded_state_is_of_all(const RunConfig& run) {
   if (!offloads(run) || run.train.frozen.empty()) return "";
   return fmt::format(
-      "must be none with train.frozen, is {}: its tiles are of the state of all tensors",
+      "must be none with train.frozen, is {}: offload needs the optimizer state of all tensors",
       run.offload.optimizer);
 }
 
@@ -138,8 +138,8 @@ std::string parameters_follow_the_optimizer(const RunConfig& run) {
 std::string ratio_is_of_something(const RunConfig& run) {
   if (run.offload.ratio == 1 || offloads(run)) return "";
   return fmt::format(
-      "is a part of what is offloaded, which is nothing; set offload.optimizer to "
-      "memory or file, or leave out the ratio of {}",
+      "has no effect without offload.optimizer = memory or file; set that, or leave out the ratio "
+      "of {}",
       run.offload.ratio);
 }
 
@@ -172,7 +172,8 @@ std::string profiled_steps_are_of_the_run(const RunConfig& run) {
   const std::string& text = run.train.profile_steps;
   if (text.empty()) return "";
   const auto range = parse_profile_range(text);
-  if (!range) return fmt::format("must be two steps in their order, as \"10-12\", is \"{}\"", text);
+  if (!range)
+    return fmt::format("must be two steps in ascending order, such as \"10-12\", is \"{}\"", text);
   if (range->last <= run.train.steps) return "";
   return fmt::format("must end by train.steps ({}), is {}", run.train.steps, text);
 }

@@ -33,9 +33,8 @@ void BatchLoader::stop() {
   thread_.request_stop();
   std::unique_lock lock(mutex_);
   if (!Deadline::after(kEndPatience).wait(changed_, lock, [this] { return !runs_; })) {
-    const std::string line =
-        log_line(LogLevel::kError,
-                 "leave a read of data that does not end; does the disk or its server hang?");
+    const std::string line = log_line(
+        LogLevel::kError, "abandon a read of data that hangs; does the disk or its server hang?");
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
     std::_Exit(exit_code(ErrorKind::kIo));  // the thread has what would be destroyed
   }

@@ -99,11 +99,10 @@ uint64_t Dataset::samples_of(const TokenFile& file) const {
         "read tokens from {}: its rows have {} tokens, but one sample takes {} (data.sequence + 1)",
         file.path(), file.row_tokens(), row);
   if (file.has_rows() && tokens % row != 0)
-    fail(
-        ErrorKind::kCorrupt,
-        "read tokens from {}: {} tokens are no whole number of rows of {} (data.sequence + 1); the "
-        "file is truncated or was written for another sequence",
-        file.path(), tokens, row);
+    fail(ErrorKind::kCorrupt,
+         "read tokens from {}: {} tokens are not a multiple of {}, the row length (data.sequence + "
+         "1); the file is truncated or was written for another sequence length",
+         file.path(), tokens, row);
   if (tokens < row)
     fail(ErrorKind::kConfig,
          "read tokens from {}: {} tokens, but one sample takes {} (data.sequence + 1)", file.path(),

@@ -15,7 +15,7 @@
 
 namespace gxp {
 
-// What tells whether two files hold the same data: ranks compare it, and a run with the one that it
+// Shows whether two files hold the same data: ranks compare it, and a run with the one that it
 // goes on from.
 struct DataFingerprint {
   std::string path;
@@ -38,7 +38,7 @@ class Dataset {
 
   [[nodiscard]] uint64_t sample_count() const { return first_samples_.back(); }
   [[nodiscard]] int sequence() const { return sequence_; }
-  // Of each file, in order. Reads up to 4,096 blocks of 4 KiB over all files, of each one at least
+  // One per file, in order. Reads up to 4,096 blocks of 4 KiB over all files, of each one at least
   // two. kIo, kCorrupt.
   [[nodiscard]] std::vector<DataFingerprint> fingerprints() const;
   // Fills `tokens` and `targets`, `sequence` elements each. `sample` < sample_count(). kCorrupt on

@@ -36,7 +36,7 @@ constexpr std::array kMagics = {
     Magic{"\x04\x22\x4d\x18"sv, "compressed by lz4"},
     Magic{"\x89LZO\0"sv, "compressed by lzop"},
     Magic{"\x1f\x9d"sv, "compressed by compress"},
-    Magic{"PK\3\4"sv, "a zip archive (.npz and PyTorch's files are such, too)"},
+    Magic{"PK\3\4"sv, "a zip archive, such as .npz and PyTorch's files"},
     Magic{"PK\5\6"sv, "an empty zip archive"},
     Magic{"7z\xbc\xaf\x27\x1c"sv, "a 7z archive"},
     Magic{"Rar!\x1a\x07"sv, "a rar archive"},
@@ -106,7 +106,7 @@ void require_text(const std::string& path, uint64_t bytes, const ReadBytes& read
     has_zero |= std::ranges::find(block, std::byte{0}) != block.end();
   });
   if (!has_zero && controls * kTextBytesPerControl <= seen) return;
-  refuse(path, has_zero ? "no text: it has bytes that are 0" : "no text: it has control bytes",
+  refuse(path, has_zero ? "not text: it has zero bytes" : "not text: it has control bytes",
          fmt::format("if it holds token ids without a header, convert it to a .npy array; {}",
                      kTaken));
 }
@@ -168,7 +168,7 @@ DataKind kind_of(const std::string& path, uint64_t bytes, const ReadBytes& read)
   for (const Magic& magic : kMagics)
     if (has_magic(head, magic) && !is_coincidence(head, magic)) refuse(path, magic.what, kTaken);
   if (const auto* const end = std::ranges::find_if(kNames, is_named); end != kNames.end())
-    refuse(path, fmt::format("called {}, and its bytes are of no such file", *end), kTaken);
+    refuse(path, fmt::format("named {}, but its contents are not such a file", *end), kTaken);
   if (std::ranges::any_of(kBareNames, is_named))
     refuse(path, fmt::format("a file {}", describe_bare(path)),
            fmt::format("write the ids as a .npy array of uint16 or int32, or as such a shard; {}",

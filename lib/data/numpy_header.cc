@@ -27,7 +27,7 @@ std::string_view value_of(std::string_view dictionary, std::string_view key,
 }
 
 std::string type_of(std::string_view value, const std::string& path) {
-  if (!value.starts_with('\'')) refuse(path, "is of records, not of numbers");
+  if (!value.starts_with('\'')) refuse(path, "holds records, not numbers");
   value.remove_prefix(1);
   return std::string(value.substr(0, value.find('\'')));
 }
@@ -65,7 +65,8 @@ NumpyHeader parse_numpy_header(std::string_view head, const std::string& path) {
   NumpyHeader header;
   const size_t begin = kMagicBytes + width;
   header.bytes = begin + dictionary_bytes(head, width);
-  if (header.bytes > head.size()) refuse(path, "is cut, or longer than an array of integers has");
+  if (header.bytes > head.size())
+    refuse(path, "is truncated, or too long for an array of integers");
   const std::string_view dictionary = head.substr(begin, header.bytes - begin);
   header.type = type_of(value_of(dictionary, "descr", path), path);
   header.columns_first = value_of(dictionary, "fortran_order", path).starts_with("True");

@@ -67,8 +67,9 @@ void TokenFile::read_rows() {
   stored_ = Stored::kI32;
   token_count_ = bytes_ / sizeof(int32_t);
   if (bytes_ % sizeof(int32_t) != 0)
-    fail(ErrorKind::kCorrupt, "read tokens from {}: {} bytes is no whole number of int32 tokens",
-         path_, bytes_);
+    fail(ErrorKind::kCorrupt,
+         "read tokens from {}: {} bytes are not a multiple of 4, the size of an int32 token", path_,
+         bytes_);
 }
 
 void TokenFile::read_shard(int fd) {
@@ -82,16 +83,16 @@ void TokenFile::read_shard(int fd) {
   ShardHeader header;
   read_bytes(fd, 0, std::as_writable_bytes(std::span(&header, 1)));
   if (header.version != known_version)
-    fail(
-        ErrorKind::kCorrupt,
-        "read tokens from {}: version {} of token shards with magic {} is not known; version {} is",
-        path_, header.version, header.magic, known_version);
+    fail(ErrorKind::kCorrupt,
+         "read tokens from {}: version {} of token shards with magic {} is not supported; version "
+         "{} is",
+         path_, header.version, header.magic, known_version);
   first_byte_ = kShardHeaderBytes;
   token_count_ = header.token_count;
   const uint64_t needed = kShardHeaderBytes + token_count_ * (is_narrow ? 2 : 4);
   if (bytes_ < needed)
     fail(ErrorKind::kCorrupt,
-         "read tokens from {}: truncated: the header promises {} tokens in {} bytes, the file has "
+         "read tokens from {}: truncated: the header declares {} tokens in {} bytes, the file has "
          "{}",
          path_, token_count_, needed, bytes_);
 }
@@ -132,8 +133,8 @@ void TokenFile::read_numpy(int fd) {
                         (dimensions == 1 || row_tokens_ > 0);
   if (!is_whole)
     fail(ErrorKind::kCorrupt,
-         "read tokens from {}: its .npy header promises ({}) elements of {} bytes, the file has {} "
-         "bytes behind it",
+         "read tokens from {}: its .npy header declares ({}) elements of {} bytes, but {} bytes "
+         "follow",
          path_, fmt::join(header.shape, ", "), type->bytes, bytes_ - first_byte_);
 }
 
@@ -173,11 +174,10 @@ void TokenFile::read_bytes(int fd, uint64_t at, std::span<std::byte> out) const 
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) fail(ErrorKind::kIo, "read tokens from {}: {}", path_, system_text(errno));
     if (got == 0)
-      fail(
-          ErrorKind::kCorrupt,
-          "read tokens from {}: it ends at byte {}, and had {} when it was opened; do not change a "
-          "file that a run reads",
-          path_, at + done, bytes_);
+      fail(ErrorKind::kCorrupt,
+           "read tokens from {}: it now ends at byte {}, and had {} bytes when it was opened; do "
+           "not change files while a run reads them",
+           path_, at + done, bytes_);
     done += size_t(got);
   }
 }

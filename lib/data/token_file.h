@@ -1,4 +1,4 @@
-// One file of tokens. The kinds are told apart by content and name (file_kind.h):
+// One file of tokens. The kinds are recognised by content and name (file_kind.h):
 //   text      one token a byte (tokenizer "byte", ids 0 to 255)
 //   llm.c     .bin shards: 1,024 bytes of header (256 little-endian int32: magic, version, count),
 //             then tokens; magic 20240520 version 1: uint16; magic 20240801 version 7: uint32
@@ -34,7 +34,7 @@ class TokenFile {
   [[nodiscard]] DataKind kind() const { return kind_; }
   // Samples are rows of the file, not windows over a stream.
   [[nodiscard]] bool has_rows() const { return kind_ == DataKind::kRows || row_tokens_ > 0; }
-  // The tokens of a row, where the file tells; else 0.
+  // The tokens of a row, where the file records them; else 0.
   [[nodiscard]] uint64_t row_tokens() const { return row_tokens_; }
   // hash_hex() of at most so many blocks of the file, spread over all of it.
   [[nodiscard]] std::string hash(size_t most_blocks) const;

@@ -61,7 +61,7 @@ class CpuDevice final : public Device {
 
   void free_raw(Memory memory) noexcept override {
     if (memory.bytes > kMapAbove) {
-      ::munmap(memory.data, memory.bytes);  // the kernel rounds up to a page
+      ::munmap(memory.data, memory.bytes);  // the OS rounds up to a page
     } else {
       std::free(memory.data);
     }

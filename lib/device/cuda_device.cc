@@ -26,7 +26,7 @@ std::string version_text(int version) {  // 13000 is 13.0
 class CudaDevice final : public Device {
  public:
   explicit CudaDevice(int index) : index_(index), sharing_(index) {
-    check_cuda(cudaGetDeviceProperties(&properties_, index), fmt::format("look at GPU {}", index));
+    check_cuda(cudaGetDeviceProperties(&properties_, index), fmt::format("query GPU {}", index));
     if (properties_.major < kLeastMajor)
       fail(
           ErrorKind::kUnavailable,
@@ -43,14 +43,14 @@ class CudaDevice final : public Device {
   [[nodiscard]] std::string bus_id() const override {
     std::array<char, 32> text{};
     check_cuda(cudaDeviceGetPCIBusId(text.data(), int(text.size()), index_),
-               fmt::format("ask where GPU {} is", index_));
+               fmt::format("query the location of GPU {}", index_));
     return text.data();
   }
   [[nodiscard]] uint64_t free_bytes() const override {
     size_t free = 0;
     size_t total = 0;
     check_cuda(cudaSetDevice(index_), fmt::format("select GPU {}", index_));
-    check_cuda(cudaMemGetInfo(&free, &total), fmt::format("ask for GPU {}'s memory", index_));
+    check_cuda(cudaMemGetInfo(&free, &total), fmt::format("query GPU {}'s memory", index_));
     return free;
   }
   [[nodiscard]] std::unique_ptr<Stream> make_stream(std::string_view name) override {
@@ -194,7 +194,7 @@ int cuda_device_count() {
 
 ComputeCapability compute_capability(int index) {
   cudaDeviceProp properties{};
-  check_cuda(cudaGetDeviceProperties(&properties, index), fmt::format("look at GPU {}", index));
+  check_cuda(cudaGetDeviceProperties(&properties, index), fmt::format("query GPU {}", index));
   return {properties.major, properties.minor};
 }
 

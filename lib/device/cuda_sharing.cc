@@ -14,7 +14,7 @@ std::string identity_of(int index) {
   CUuuid uuid{};
   if (cuda_driver().uuid == nullptr)
     fail(ErrorKind::kUnavailable, "open GPU {}: the NVIDIA driver is older than CUDA 11.4", index);
-  check_driver(cuda_driver().uuid(&uuid, index), fmt::format("ask for GPU {}'s UUID", index));
+  check_driver(cuda_driver().uuid(&uuid, index), fmt::format("query GPU {}'s UUID", index));
   std::string text = "GPU-";
   for (size_t i = 0; i < sizeof uuid.bytes; ++i) {
     if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
@@ -34,7 +34,7 @@ Support support_of(int index) {
   if (attribute(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, index) == 0)
     return {false, fmt::format("GPU {} has no virtual memory management", index)};
   if (attribute(CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, index) == 0)
-    return {false, fmt::format("GPU {}'s memory has no file descriptors", index)};
+    return {false, fmt::format("GPU {}'s memory cannot be exported as file descriptors", index)};
   return {};
 }
 
@@ -51,7 +51,7 @@ CudaSharing::CudaSharing(int index)
       attribute(CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, index) != 0 ? 1 : 0;
   check_driver(
       cuda_driver().granularity(&page_bytes_, &properties_, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED),
-      fmt::format("ask for GPU {}'s pages", index));
+      fmt::format("query GPU {}'s page size", index));
 }
 
 Support CudaSharing::support() const {
@@ -74,7 +74,7 @@ Support CudaSharing::reaches(std::string_view identity) const {
     if (peer == index_ || gpus[size_t(peer)] != identity) continue;
     int can = 0;
     check_cuda(cudaDeviceCanAccessPeer(&can, index_, peer),
-               fmt::format("ask whether GPU {} reaches GPU {}", index_, peer));
+               fmt::format("query whether GPU {} reaches GPU {}", index_, peer));
     if (can == 0)
       return {false, fmt::format("GPU {} has no peer access to GPU {} (gxp topo shows P2P)", index_,
                                  peer)};
@@ -91,7 +91,7 @@ std::optional<Memory> CudaSharing::allocate(size_t bytes) {
   const CUresult result = cuda_driver().create(&handle, whole, &properties_, 0);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) return Memory{nullptr, bytes, MemorySpace::kCuda};
   if (result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_NOT_PERMITTED) {
-    support_ = {false, fmt::format("the NVIDIA driver makes no memory of GPU {} that has a file "
+    support_ = {false, fmt::format("the NVIDIA driver cannot export memory of GPU {} as a file "
                                    "descriptor here (error {})",
                                    index_, int(result))};
     return std::nullopt;

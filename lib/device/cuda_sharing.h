@@ -16,7 +16,7 @@ namespace gxp {
 
 class CudaSharing final : public DeviceSharing {
  public:
-  // Of GPU `index`. Asks the driver; nothing else happens.
+  // For GPU `index`. Only asks the driver.
   explicit CudaSharing(int index);
 
   [[nodiscard]] Support support() const override;

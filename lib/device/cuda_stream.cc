@@ -184,7 +184,7 @@ class CudaStream final : public Stream {
     cudaGetLastError();  // or a kernel's launch would be blamed for it
     records_ = false;
     recording.reset();
-    log_warn("stream '{}' goes on without CUDA graphs: {}", name_, reason);
+    log_warn("stream '{}' continues without CUDA graphs: {}", name_, reason);
     start();
   }
 

@@ -7,7 +7,7 @@
 
 namespace gxp {
 
-// Of the GPU that is current when it is made.
+// Belongs to the GPU that is current when it is made.
 class TimedEvent {
  public:
   TimedEvent() { check_cuda(cudaEventCreateWithFlags(&event_, 0), "create an event"); }

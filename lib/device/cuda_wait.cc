@@ -29,7 +29,8 @@ cudaError_t wait_for_gpu(cudaStream_t stream, Deadline deadline, std::string_vie
     const bool at_work = Clock::now() - asked > kQuery;
     if (watch) watch();
     if (deadline.expired())
-      fail(ErrorKind::kDevice, "{}: the GPU is not done after {:g} s", act, deadline.seconds());
+      fail(ErrorKind::kDevice, "{}: the GPU has not finished after {:g} s", act,
+           deadline.seconds());
     if (at_work || Clock::now() < slow)
       std::this_thread::yield();
     else

@@ -61,7 +61,7 @@ Buffer Device::allocate(size_t bytes, MemoryKind kind) {
 Buffer Device::allocate_host(size_t bytes) {
   const Memory memory = allocate_host_raw(bytes);
   if (memory.data == nullptr && bytes > 0)
-    fail(ErrorKind::kDevice, "allocate {} of host memory: there is not as much",
+    fail(ErrorKind::kDevice, "allocate {} of host memory: not enough is available",
          format_bytes(bytes));
   return {*this, memory, {}};
 }

@@ -16,7 +16,7 @@ namespace gxp {
 // `gpus` > 0; ranks of a host are numbered from 0.
 constexpr int gpu_of_rank(int local_rank, int gpus) { return local_rank % gpus; }
 
-// What one rank tells: names by DeviceSharing::identity().
+// What one rank reports: names by DeviceSharing::identity().
 struct RankGpu {
   std::string own;                // "": it computes on no GPU
   std::vector<std::string> seen;  // all GPUs that its driver shows it

@@ -126,7 +126,7 @@ struct WorkQueue::Impl {
   void await(const QueuePoint& point) const {
     if (point.progress->wait(point.count, Deadline::after(kComputeTimeout))) return;
     fail(ErrorKind::kDevice,
-         "stream '{}': another stream that it waits for has done nothing for {} h", name,
+         "stream '{}': another stream that it waits for has made no progress for {} h", name,
          kComputeTimeout.count());
   }
 
@@ -189,7 +189,7 @@ QueuePoint WorkQueue::point() const {
 
 void WorkQueue::drain(Deadline deadline) {
   if (impl_->progress->wait(impl_->queued.load(std::memory_order_relaxed), deadline)) return;
-  fail(ErrorKind::kDevice, "synchronise stream '{}': {} is not done after {:g} s", impl_->name,
+  fail(ErrorKind::kDevice, "synchronise stream '{}': {} has not finished after {:g} s", impl_->name,
        impl_->describe_running(), deadline.seconds());
 }
 

@@ -33,7 +33,7 @@ Deadline after_seconds(double seconds) {
   return Deadline::after(std::chrono::duration_cast<Deadline::Duration>(Seconds(seconds)));
 }
 
-// argv as the kernel has it: the ranks get the same command line.
+// argv as the OS has it: the ranks get the same command line.
 std::vector<std::string> own_argv() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   std::vector<std::string> arguments;
@@ -90,8 +90,8 @@ Profile shared_profile(Store& store, const JobSettings& settings, const Environm
     const std::string& cpu = profile.machine.cpu;
     if (cpu != builtin_profile().machine.cpu && cpu != this_machine().cpu)
       log_warn(
-          "collectives are chosen by what was measured on another CPU, '{}'; measure here: "
-          "gxp allreduce-test --calibrate",
+          "the cost model was calibrated on another CPU, '{}'; calibrate here: gxp allreduce-test "
+          "--calibrate",
           cpu);
     return to_toml(profile);
   };
@@ -198,8 +198,8 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
   }
   if (choose_engine(comm).joins_ranks) {
     fail(ErrorKind::kUsage,
-         "--nproc {}: engine '{}' takes the ranks that its own launcher starts; use mpirun -n {} "
-         "gxp ... without --nproc and --nnodes",
+         "--nproc {}: engine '{}' needs its own launcher; use mpirun -n {} gxp ... without --nproc "
+         "and --nnodes",
          request.nproc, comm.engine, std::max(1, request.nproc) * request.nnodes);
   }
   if (request.node_rank >= request.nnodes) {
@@ -231,7 +231,7 @@ void run_rank_on_transports(const std::vector<std::string>& transports,
                             const LaunchRequest& request, const Environment& environment,
                             const JobSettings& settings, Device& device,
                             const std::function<void(Communicator&)>& work) {
-  const RunningTimeWatch time;  // first: while ranks meet, pauses do not count either
+  const RunningTimeWatch time;  // first: pauses during the rendezvous do not count either
   const LogQueue log(STDERR_FILENO);
   const RankIdentity identity = identity_from(environment);
   set_log_rank(identity.rank);
@@ -248,7 +248,7 @@ void run_rank_on_transports(const std::vector<std::string>& transports,
                            .master_addr = job.master_addr,
                            .tcp = tcp_options(settings.comm),
                            .gpu = settings.gpu,
-                           .kernel_copies = settings.comm.kernel_copies};
+                           .use_cma = settings.comm.cma};
   VerbsContext& verbs = change_verbs(context);
   verbs.options = verbs_options(settings.comm);
   verbs.place = [&] { return place_on_this_host(settings.gpu); };

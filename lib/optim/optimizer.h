@@ -73,7 +73,7 @@ class WholeOptimizer {
   virtual void apply(const UpdateRange& range, const UpdateStep& step) = 0;
 };
 
-// `whole` for the tensors that OptimizerSpec::sees_whole names, `ranges` for the others; empty
+// `whole` for the tensors that OptimizerSpec::needs_unsharded names, `ranges` for the others; empty
 // where there are none.
 struct Optimizer {
   std::unique_ptr<RangeOptimizer> ranges = {};

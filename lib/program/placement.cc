@@ -28,8 +28,8 @@ class ByteSet {
     ranges_.erase(from + 1, to);
   }
 
-  // The end of a range that meets [begin, end).
-  [[nodiscard]] std::optional<size_t> end_of_meeting(size_t begin, size_t end) const {
+  // The end of a range that overlaps [begin, end).
+  [[nodiscard]] std::optional<size_t> end_of_overlap(size_t begin, size_t end) const {
     const auto after = std::ranges::lower_bound(ranges_, end, {}, &Range::begin);
     if (after == ranges_.begin() || (after - 1)->end() <= begin) return std::nullopt;
     return (after - 1)->end();
@@ -56,7 +56,7 @@ class Occupancy {
     for (bool moved = true; moved;) {
       moved = false;
       const auto pass = [&](const ByteSet& taken) {
-        while (const auto end = taken.end_of_meeting(offset, offset + bytes)) {
+        while (const auto end = taken.end_of_overlap(offset, offset + bytes)) {
           offset = round_up(*end, alignment);
           moved = true;
         }

@@ -36,8 +36,8 @@ int shard_size(const ParallelConfig& parallel, int world_size) {
          size, parallel.strategy);
   if (world_size % size != 0)
     fail(ErrorKind::kConfig,
-         "parallel.shard_size {}: {} ranks cannot be cut into such groups; choose a divisor of {}",
-         size, world_size, world_size);
+         "parallel.shard_size {}: it does not divide {} ranks; choose a divisor of {}", size,
+         world_size, world_size);
   return size;
 }
 
@@ -47,9 +47,8 @@ void make_independent_of_world_size(const RunConfig& config, StepShape& shape) {
   const int micro_batches = shape.grad_accum * shape.world_size;
   if (!std::has_single_bit(unsigned(micro_batches)))
     fail(ErrorKind::kConfig,
-         "train.deterministic any-world-size: {} ranks x {} micro-batches make {} a step, which is "
-         "no "
-         "power of two; choose other ranks or train.grad_accum",
+         "train.deterministic any-world-size: {} ranks x {} micro-batches = {}, which is not a "
+         "power of two; change the number of ranks or train.grad_accum",
          shape.world_size, shape.grad_accum, micro_batches);
   if (!config.parallel.hold_gradients && shape.grad_accum > 1)
     fail(ErrorKind::kConfig,

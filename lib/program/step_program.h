@@ -200,7 +200,7 @@ struct StepProgram {
   std::array<uint64_t, kStorageCount> offloaded_bytes{};  // by Storage; none of kDevice
   // The persistent buffers; kNoBuffer in a program without them. Parameters, gradients, master
   // weights and optimizer state are whole or this rank's shard. loss_sum has the two f64 that
-  // kReduceLoss sums: the loss and the wish to stop. norm_parts has one f64 for each part of the
+  // kReduceLoss sums: the loss and the request to stop. norm_parts has one f64 for each part of the
   // norm, in the order of the ranks that compute them.
   BufferId parameters = kNoBuffer;
   BufferId master_weights = kNoBuffer;  // only where parameters are of a half type

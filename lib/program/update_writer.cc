@@ -93,7 +93,7 @@ size_t UpdateWriter::workspace_of(int wrap) const {
   size_t most = 0;
   for (int unit = place.first_unit; unit <= place.last_unit; ++unit) {
     const UnitSpec& spec = inputs_.unit(unit);
-    if (sees_whole(inputs_.shape.optimizer, spec))
+    if (needs_unsharded(inputs_.shape.optimizer, spec))
       most = std::max(most, workspace_bytes(inputs_.shape.optimizer, spec));
   }
   return most;

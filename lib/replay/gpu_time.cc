@@ -75,9 +75,9 @@ double StepClasses::seconds() const {
 
 Support can_predict(const RunPlan& plan, const Gpu& gpu) {
   if (plan.architecture.compute == DType::kF32)
-    return {false, "rates are known of products of 16 bits; set train.precision=bf16"};
+    return {false, "rates are known for 16-bit products only; set train.precision=bf16"};
   if (plan.architecture.float8 && gpu.generation->own_product_8 == 0)
-    return {false, fmt::format("the {}'s rate of products in 8 bits is not known; set "
+    return {false, fmt::format("the {}'s rate of fp8 products is unknown; set "
                                "train.matmul=precision",
                                gpu.name)};
   return {};

@@ -24,7 +24,7 @@
 
 namespace gxp {
 
-// Of all kernels of a class, in one step of a rank.
+// All kernels of a class, in one step of a rank.
 struct ClassTime {
   KernelClass of = KernelClass::kNorms;
   double seconds = 0;

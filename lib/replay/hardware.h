@@ -1,6 +1,6 @@
 // GPUs, how they are joined, and the software that trains on them, as a step's time depends on
 // them. Rates of a GPU are those of its data sheet, without sparsity; what is reached of them are
-// constants of its generation, fitted to published runs (docs/RESULTS.md tells which, and the
+// constants of its generation, fitted to published runs (docs/RESULTS.md says which, and the
 // errors). Pure.
 //
 // One more GPU, machine or software is one row of a table, with its source.

@@ -78,7 +78,7 @@ struct KernelWork {
 // (train/timed_ops.h).
 KernelClass class_of(OpKind kind, OpsCall call);
 
-// Of an operation of the compute lane; none of the others. Cost: some us.
+// For an operation of the compute lane; other lanes' have none. Cost: some us.
 std::vector<KernelWork> kernels_of(const RunPlan& plan, const Op& op);
 
 }  // namespace gxp

@@ -21,10 +21,10 @@ KindBytes bytes_of(MemoryKind kind, uint64_t bytes) {
 // replicas, every rank tells the others three i64; a validation ends with a sum of two f64.
 std::vector<OpTraffic> splits(const RankGroups& groups, const Network& network) {
   if (groups.replicas() == 1) return {};
-  const Call wishes{.collective = Collective::kAllGather,
-                    .dtype = DType::kU8,
-                    .count = size_t(network.world_size) * 3 * sizeof(int64_t)};
-  return {traffic_of(wishes, network)};
+  const Call requests{.collective = Collective::kAllGather,
+                      .dtype = DType::kU8,
+                      .count = size_t(network.world_size) * 3 * sizeof(int64_t)};
+  return {traffic_of(requests, network)};
 }
 OpTraffic validation_sums(const Network& network) {
   return traffic_of({.collective = Collective::kAllReduce, .dtype = DType::kF64, .count = 2},

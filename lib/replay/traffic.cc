@@ -40,7 +40,7 @@ class GroupTraffic {
   // The trainer's buffers are ordinary memory.
   [[nodiscard]] AlgorithmPlan plan_of(const Call& call) const {
     const WayLimits limits{
-        .ranks = topology_.world_size, .kernel = true, .wanted = wanted_way(network_.choice)};
+        .ranks = topology_.world_size, .cma = true, .wanted = wanted_way(network_.choice)};
     return select_with_sharing(call, network_.choice, model_, limits, MemoryOrigin::kOrdinary);
   }
 

@@ -86,7 +86,7 @@ BackgroundSave::BackgroundSave(Communicator& communicator, const RunConfig& conf
 BackgroundSave::~BackgroundSave() {
   thread_.request_stop();
   if (!done_.valid() || done_.wait_for(kEndPatience) == std::future_status::ready) return;
-  log_warn("leave a save that does not end, in a call of the file system");
+  log_warn("abandon a save that hangs in a file system call");
   thread_.detach();  // it has all that it uses
 }
 
@@ -200,8 +200,8 @@ void BackgroundSave::finish() {
     used = now_used;
     if (done_.valid() && stuck.expired())
       fail(ErrorKind::kIo,
-           "save into {}: a call of the file system has not ended within {:g} s; does the disk or "
-           "its server hang?",
+           "save into {}: a file system call did not return within {:g} s; does the disk or its "
+           "server hang?",
            job_->config.checkpoint.dir, stuck.seconds());
     std::array<int32_t, 1> in_flight = {done_.valid()};
     communicator_.all_reduce(memory_of(in_flight), DType::kI32, ReduceOp::kMax);

@@ -131,11 +131,11 @@ void check_resumed_data(const Checkpoint& checkpoint, const std::vector<DataFing
   const std::string what = difference(now, saved, "data.train", "now", "in the checkpoint");
   if (changed == ChangedData::kRefuse)
     fail(ErrorKind::kConfig,
-         "resume from {}: {}; put the files back, or set data.changed = \"accept\" to go on at the "
-         "same number of samples in these, or start without --resume, with model.init for its "
+         "resume from {}: {}; put the files back, set data.changed = \"accept\" to continue with "
+         "these at the same number of samples, or start without --resume, with model.init for its "
          "weights",
          checkpoint.path(), what);
-  if (reports) log_warn("resume: {}; going on, as data.changed is accept", what);
+  if (reports) log_warn("resume: {}; continuing, since data.changed is accept", what);
 }
 
 }  // namespace gxp

@@ -44,7 +44,7 @@ std::string read_holder(int fd) {
   holder.resize(std::min(holder.find('\n'), holder.size()));
   std::ranges::replace_if(
       holder, [](char c) { return c < ' ' || c > '~'; }, '?');
-  return holder.empty() ? "a process that is not named" : holder;
+  return holder.empty() ? "an unnamed process" : holder;
 }
 
 // Whether a process of this host is named that has ended.
@@ -59,10 +59,9 @@ bool has_ended(const std::string& holder) {
 std::string describe_holder(int fd, const std::string& path) {
   const std::string holder = read_holder(fd);
   if (has_ended(holder))
-    return fmt::format(
-        "another process holds its lock {}, not {} which it names and which has ended", path,
-        holder);
-  return fmt::format("another run is using it, {} as {} says", holder, path);
+    return fmt::format("another process holds its lock {}; {}, named there, has ended", path,
+                       holder);
+  return fmt::format("another run is using it, {} according to {}", holder, path);
 }
 
 void write_holder(int fd, const std::string& path) {
@@ -98,7 +97,7 @@ DirectoryLock::DirectoryLock(const std::string& directory, std::chrono::millisec
          "use directory {}: {}; wait for its end, or set another checkpoint.dir or train.run_dir",
          directory, describe_holder(fd.get(), path));
   if (error != 0) {
-    log_warn("directory {} cannot be locked ({}): nothing keeps another run out of it", directory,
+    log_warn("directory {} cannot be locked ({}), so another run is not kept out of it", directory,
              system_text(error));
     return;
   }
@@ -114,7 +113,7 @@ void DirectoryLock::keep() {
   const bool there = ::lstat(path.c_str(), &named) == 0;
   if (there && held.st_dev == named.st_dev && held.st_ino == named.st_ino) return;
   if (!there && ::access(directory_.c_str(), F_OK) != 0) return;
-  log_warn("{} was removed or replaced while this run held it; taking it again", path);
+  log_warn("{} was removed or replaced while this run held it; locking it again", path);
   *this = DirectoryLock(directory_, 0ms);
 }
 

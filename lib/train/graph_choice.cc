@@ -30,7 +30,7 @@ GraphChoice choose_graphs(const RunConfig& config, const Architecture& architect
   const double seconds = forward_flops_of_block(architecture, positions, tokens) / flops_per_s;
   const bool is_short = seconds < kLongSeconds;
   return {is_short, WithoutRecording::kWarn,
-          fmt::format("a block's forward pass takes {:.3f} ms at the rate of MFU, {} 1 ms",
+          fmt::format("a block's forward pass takes {:.3f} ms at the GPU's rate, {} 1 ms",
                       seconds * 1e3, is_short ? "less than" : "not less than")};
 }
 

@@ -13,8 +13,8 @@ KeepChoice choose_keep(const KeepPeaks& peaks, uint64_t free_bytes) {
   const uint64_t usable = free_bytes - left;
   const bool fits = peaks.with_norms <= usable;
   return {fits,
-          fmt::format("{}: a rank needs {} with the norms' outputs kept and {} without, and may "
-                      "take {} of {} free for it",
+          fmt::format("{}: a rank needs {} with norms' outputs stored and {} without; it may use "
+                      "{} of {} free",
                       fits ? "norms" : "none", format_bytes(peaks.with_norms),
                       format_bytes(peaks.without), format_bytes(usable), format_bytes(free_bytes))};
 }

@@ -36,7 +36,8 @@ void check_agreement(const Checkpoint& checkpoint, const KeyValues& settings) {
     const auto saved = find_value(checkpoint.manifest().info.config, key);
     if (!must_agree(key) || !saved || *saved == value) continue;
     fail(ErrorKind::kConfig,
-         "resume from {}: {} is {} there and {} now; set it as it was, or start without --resume",
+         "resume from {}: {} is {} there and {} in this run; set it as it was, or start without "
+         "--resume",
          checkpoint.path(), key, *saved, value);
   }
 }
@@ -70,27 +71,27 @@ void check_kept(const Checkpoint& checkpoint, const OptimConfig& optim,
   const std::string_view scales = to_string(Role::kAdamMScales);
   if (held.contains(scales) != kept.contains(scales) && held.contains(to_string(Role::kAdamV)))
     fail(ErrorKind::kConfig,
-         "resume from {}: its moments are {}, and optim.state_dtype is \"{}\" now; set it {}, or "
-         "start without --resume, with model.init for its weights",
+         "resume from {}: its moments are {}, but optim.state_dtype is \"{}\"; set it {}, or start "
+         "without --resume, with model.init for its weights",
          checkpoint.path(), held.contains(scales) ? "8-bit codes" : "numbers, not 8-bit codes",
          optim.state_dtype, held.contains(scales) ? "to int8" : "as it was");
   const auto list = [](const auto& roles) {
     return roles.empty() ? "no optimizer state" : fmt::format("{}", fmt::join(roles, ", "));
   };
   fail(ErrorKind::kConfig,
-       "resume from {}: it holds {}, and optim.name = \"{}\" as set now keeps {}; set the "
-       "optimizer as it was, or start without --resume, with model.init for its weights",
+       "resume from {}: it holds {}, but optim.name = \"{}\" keeps {}; set [optim] as it was, or "
+       "start without --resume, with model.init for its weights",
        checkpoint.path(), list(held), optim.name, list(kept));
 }
 
 // What the tensors do not show, and no error can. "" where all of it is told.
-std::string untold(const Checkpoint& checkpoint, const RunConfig& config,
-                   const KeyValues& settings) {
+std::string unrecorded(const Checkpoint& checkpoint, const RunConfig& config,
+                       const KeyValues& settings) {
   const CheckpointInfo& info = checkpoint.manifest().info;
   std::vector<std::string> keys;
   for (const char* key : {"data.order", "data.sequence", "train.seed", "optim.name"})
     if (!find_value(info.config, key) && find_value(settings, key)) keys.emplace_back(key);
-  if (auto model = untold_model(tensors_of(checkpoint), config.model); !model.empty())
+  if (auto model = unrecorded_settings(tensors_of(checkpoint), config.model); !model.empty())
     keys.insert(keys.begin(), std::move(model));
   if (config.train.precision == NumberType::kFp16 && !find_value(info.state, "fp16.scale"))
     keys.emplace_back("the loss scale");
@@ -144,9 +145,8 @@ void warn_of_rate(const CheckpointInfo& info, const RunConfig& config) {
   const double then = rate_at(info.step), next = rate_at(info.step + 1);
   if (!is_near(last, then) && !is_near(last, next))
     log_warn(
-        "resume: the learning rate was {:.3g} after step {}; lr_schedule has {:.3g} in that step "
-        "and {:.3g} in "
-        "the next",
+        "resume: the learning rate was {:.3g} after step {}; [lr_schedule] gives {:.3g} in that "
+        "step and {:.3g} in the next",
         last, info.step, then, next);
 }
 
@@ -159,9 +159,9 @@ void check_steps(const Checkpoint& checkpoint, const OptimizerRecord& record) {
   if (record.steps.empty()) return;
   const auto& [name, step] = *record.steps.begin();
   fail(ErrorKind::kConfig,
-       "resume from {}: its optimizer has made {} steps with '{}', and the checkpoint is of step "
-       "{}; gxp has one step for all: convert it anew with --step {}, if all have that one, or "
-       "start without --resume, with model.init for its weights",
+       "resume from {}: the optimizer's step is {} for '{}', the checkpoint's is {}; gxp has one "
+       "step for all parameters: convert it again with --step {}, if all have that step, or start "
+       "without --resume, with model.init for its weights",
        checkpoint.path(), step, name, checkpoint.manifest().info.step, step);
 }
 
@@ -201,8 +201,8 @@ void check_groups(const Checkpoint& checkpoint, const OptimizerRecord& record) {
   }
   if (!others.empty())
     fail(ErrorKind::kConfig,
-         "resume from {}: its optimizer is none of gxp's: its groups of parameters say {}; start "
-         "without --resume, with model.init for its weights",
+         "resume from {}: gxp does not implement its optimizer: its parameter groups have {}; "
+         "start without --resume, with model.init for its weights",
          checkpoint.path(), fmt::join(others, ", "));
 }
 
@@ -225,10 +225,10 @@ void warn_of_groups(const Checkpoint& checkpoint, const RunConfig& config) {
     }
   }
   if (rates.size() > 1)
-    log_warn("resume: groups of parameters had the learning rates {}; all have one now",
+    log_warn("resume: parameter groups had the learning rates {}; all have one now",
              fmt::join(rates, ", "));
   if (!changed.empty())
-    log_warn("resume: the weight decay changes of these parameters: {}",
+    log_warn("resume: the weight decay of these parameters changes: {}",
              fmt::join(std::span(changed).first(std::min<size_t>(changed.size(), 8)), ", "));
 }
 
@@ -251,12 +251,12 @@ const LogicalTensor& find_resumed(const Checkpoint& checkpoint, const TensorInfo
   const LogicalTensor* found = checkpoint.find(wanted.name, wanted.role);
   if (found == nullptr)
     fail(ErrorKind::kConfig,
-         "resume from {}: it has no optimizer state of {} ({}), which was frozen or is missing; "
-         "set train.frozen as it was, or start without --resume from its weights",
+         "resume from {}: the optimizer state of {} ({}) is missing; was it frozen? Set "
+         "train.frozen as it was, or start without --resume, with model.init for its weights",
          checkpoint.path(), wanted.name, to_string(wanted.role));
   if (found->info.shape != wanted.shape)
     fail(ErrorKind::kConfig,
-         "resume from {}: the {} of {} has the shape ({}), model.* asks for ({})",
+         "resume from {}: the {} of {} has the shape ({}), [model] requires ({})",
          checkpoint.path(), to_string(wanted.role), wanted.name, fmt::join(found->info.shape, ", "),
          fmt::join(wanted.shape, ", "));
   const bool are_codes = wanted.dtype == StorageDType::kU8;
@@ -277,8 +277,8 @@ void check_resumable(const Checkpoint& checkpoint, const RunConfig& config,
   check_groups(checkpoint, record);
   if (checkpoint.manifest().info.step == 0)
     fail(ErrorKind::kConfig,
-         "resume from {}: the step at which it was saved is not known; convert it with --step, or "
-         "start without --resume, with model.init for its weights",
+         "resume from {}: it does not record the step at which it was saved; convert it with "
+         "--step, or start without --resume, with model.init for its weights",
          checkpoint.path());
 }
 
@@ -288,12 +288,11 @@ std::string describe_changes(const CheckpointInfo& info, const KeyValues& settin
   for (const auto& [key, value] : settings) {
     const auto saved = find_value(info.config, key);
     if (shapes_steps(key) && saved && !is_same(*saved, value))
-      changed.push_back(fmt::format("{} was {} and is {} now", key, *saved, value));
+      changed.push_back(fmt::format("{} was {}, is now {}", key, *saved, value));
   }
   const auto samples = samples_of_a_step(info);
   if (samples && *samples != samples_per_step)
-    changed.push_back(
-        fmt::format("a step had {} samples and has {} now", *samples, samples_per_step));
+    changed.push_back(fmt::format("a step had {} samples, has now {}", *samples, samples_per_step));
   return fmt::format("{}", fmt::join(changed, "; "));
 }
 
@@ -305,10 +304,11 @@ void report_resumed(const Checkpoint& checkpoint, const RunConfig& config,
                     const KeyValues& settings, uint64_t samples_per_step) {
   const CheckpointInfo& info = checkpoint.manifest().info;
   if (info.samples_consumed == 0)
-    log_info("resume: samples consumed: not told; {} steps of {}, as this run's are, make {}",
+    log_info("resume: the checkpoint does not record samples consumed; assuming {} steps x {} = {}",
              info.step, samples_per_step, samples_before(info, samples_per_step));
-  const std::string keys = untold(checkpoint, config, settings);
-  if (!keys.empty()) log_info("resume: not told, so as this run has them: {}", keys);
+  const std::string keys = unrecorded(checkpoint, config, settings);
+  if (!keys.empty())
+    log_info("resume: not recorded in the checkpoint, taken from this run: {}", keys);
   report_types(checkpoint, config.optim);
   const std::string changes = describe_changes(info, settings, samples_per_step);
   if (!changes.empty()) log_warn("resume: {}", changes);

@@ -4,8 +4,8 @@
 //   step       refused without
 //   weights    those of the model, as model_mismatch() says; F64, F16 and BF16 become F32
 //   moments    what the optimizer keeps of each tensor that is trained, and nothing else
-//   settings   those that must agree do, as far as the checkpoint tells them
-//   samples    where not told, as many as the steps have consumed with this run's batch
+//   settings   those that must agree do, as far as the checkpoint records them
+//   samples    where not recorded, as many as the steps have consumed with this run's batch
 // Each thing that the checkpoint does not tell is a line of rank 0's log. One line names what has
 // changed: settings of the optimizer, the schedule and the data, and the samples of a step.
 #pragma once
@@ -24,15 +24,15 @@ void check_resumable(const Checkpoint& checkpoint, const RunConfig& config,
 // it is not there. Weights are, once check_resumable() has returned.
 const LogicalTensor& find_resumed(const Checkpoint& checkpoint, const TensorInfo& wanted);
 
-// Of all ranks. `samples_per_step`: of this run.
+// For all ranks. `samples_per_step`: this run's.
 uint64_t samples_before(const CheckpointInfo& info, uint64_t samples_per_step);
 
-// Logs what is not told or has changed, for one rank.
+// Logs what is not recorded or has changed, for one rank.
 void report_resumed(const Checkpoint& checkpoint, const RunConfig& config,
                     const KeyValues& settings, uint64_t samples_per_step);
 
 // "optim.lr was 0.001 and is 0.002 now; a step had 8 samples and has 16 now"; "": nothing of what
-// decides over the steps has changed, as far as the checkpoint tells. Pure.
+// decides over the steps has changed, as far as the checkpoint records it. Pure.
 std::string describe_changes(const CheckpointInfo& info, const KeyValues& settings,
                              uint64_t samples_per_step);
 

@@ -27,7 +27,7 @@
 namespace gxp {
 namespace {
 
-EarlierRun wish_of(const RunOptions& options) {
+EarlierRun earlier_run_of(const RunOptions& options) {
   if (options.resume) return EarlierRun::kContinue;
   return options.overwrite ? EarlierRun::kReplace : EarlierRun::kRefuse;
 }
@@ -64,7 +64,7 @@ class Run {
     if (!options_.resume) {
       trainer_.initialise_weights();
     } else if (!resume_state(trainer_, communicator_, config_, options_.settings)) {
-      fail(ErrorKind::kIo, "resume from {}: this rank sees no checkpoint there",
+      fail(ErrorKind::kIo, "resume from {}: this rank finds no checkpoint there",
            config_.checkpoint.dir);  // rank 0 has seen one: claim_directories()
     }
     // On every rank: hosts may differ in what they can do.
@@ -127,7 +127,7 @@ class Run {
     if (peak_) log_info("{}", describe_mfu(*peak_));
     if (const auto profiled = parse_profile_range(config_.train.profile_steps);
         profiled && trainer_.steps_done() >= profiled->last)
-      log_warn("train.profile_steps {}: the run goes on with step {}, so none is profiled",
+      log_warn("train.profile_steps {}: the run continues at step {}, so none is profiled",
                config_.train.profile_steps, trainer_.steps_done() + 1);
     if (!graphs_.reason.empty())
       log_info("CUDA graphs {}: {}", graphs_.records ? "on" : "off", graphs_.reason);
@@ -165,7 +165,7 @@ class Run {
     if (r.skipped && leads())
       log_info("step {}: gradients overflow at loss scale {}; no update", r.step, r.loss_scale);
     seconds_.push_back(r.seconds);
-    if (r.stop_wished) communicator_.all_reduce(memory_of(signal), DType::kI32, ReduceOp::kMax);
+    if (r.stop_requested) communicator_.all_reduce(memory_of(signal), DType::kI32, ReduceOp::kMax);
     if (validation_due()) metrics.valid_loss = summary_.valid_end = trainer_.validate();
     if (leads()) report(metrics);
     background_.check();
@@ -221,7 +221,8 @@ class Run {
       return true;
     } catch (const Error& error) {
       summary_.metrics_error = error.what();
-      log_warn("{}; the run goes on without that file, and ends with this error", error.what());
+      log_warn("{}; training continues without that file, and the run will end with this error",
+               error.what());
       return false;
     }
   }
@@ -230,7 +231,7 @@ class Run {
   void report_driver(StepMetrics& metrics) {
     const uint64_t free = backend_.device->free_bytes();
     metrics.driver_bytes = backend_.free_at_start - std::min(free, backend_.free_at_start);
-    log_info("GPU memory: {} by the driver's count without the context, {} by gxp's",
+    log_info("GPU memory: {} as counted by the driver (without context), {} by gxp",
              format_bytes(metrics.driver_bytes), format_bytes(metrics.peak.total()));
   }
 
@@ -277,7 +278,8 @@ RunSummary run_training(const RunConfig& config, Communicator& communicator, Bac
                         const RunOptions& options) {
   const RunDirectories directories = directories_of(config, options.metrics_path);
   std::vector<DirectoryLock> locks;  // rank 0's
-  do_on_rank_zero(communicator, [&] { locks = claim_directories(directories, wish_of(options)); });
+  do_on_rank_zero(communicator,
+                  [&] { locks = claim_directories(directories, earlier_run_of(options)); });
   return Run(config, communicator, backend, options, directories, locks).run();
 }
 

@@ -36,9 +36,7 @@ bool holds_metrics(const std::string& path) {
   const int digit = file.peek();  // of a whole start; a full disk may have cut it
   if (!kLineStart.starts_with(start) || (digit != EOF && (digit < '0' || digit > '9')))
     fail(ErrorKind::kConfig,
-         "write metrics to {}: it holds something else than metrics; name another file, or remove "
-         "it",
-         path);
+         "write metrics to {}: it does not hold metrics; name another file, or remove it", path);
   return true;
 }
 
@@ -56,12 +54,12 @@ std::string describe_content(const std::string& dir) {
           "gxp)",
           format.name, dir);
   }
-  return "start without --resume, or name the directory that has one";
+  return "start without --resume, or name the directory of one";
 }
 
-void check_resumable(const std::string& dir, EarlierRun wish) {
-  if (wish != EarlierRun::kContinue || !complete_steps(dir).empty()) return;
-  fail(ErrorKind::kIo, "resume from {}: there is no checkpoint of gxp train; {}", dir,
+void check_resumable(const std::string& dir, EarlierRun request) {
+  if (request != EarlierRun::kContinue || !complete_steps(dir).empty()) return;
+  fail(ErrorKind::kIo, "resume from {}: no checkpoint of gxp train there; {}", dir,
        describe_content(dir));
 }
 
@@ -84,27 +82,25 @@ void check_owner(const RunDirectories& directories) {
       fs::weakly_canonical(other, error) == fs::weakly_canonical(directories.checkpoints, error))
     return;
   fail(ErrorKind::kConfig,
-       "write into directory {}: it has the metrics and settings of the run whose checkpoints are "
-       "in "
-       "{}; give this run another train.run_dir",
+       "write into directory {}: it holds the metrics and settings of the run whose checkpoints "
+       "are in {}; give this run another train.run_dir",
        directories.records, other);
 }
 
-void check_earlier_run(const RunDirectories& directories, EarlierRun wish) {
-  check_resumable(directories.checkpoints, wish);
+void check_earlier_run(const RunDirectories& directories, EarlierRun request) {
+  check_resumable(directories.checkpoints, request);
   check_owner(directories);
   std::vector<std::string> found, remedies = {"replace it with --overwrite"};
   const auto steps = directories.checkpoints.empty() ? std::vector<uint64_t>{}
                                                      : complete_steps(directories.checkpoints);
   if (!steps.empty()) {
     found.push_back(fmt::format("{} in {}", describe_steps(steps), directories.checkpoints));
-    remedies.insert(remedies.begin(), "go on from it with --resume");
+    remedies.insert(remedies.begin(), "continue it with --resume");
   }
   for (const std::string& path : directories.metrics)
     if (holds_metrics(path)) found.push_back(path);
-  if (wish != EarlierRun::kRefuse || found.empty()) return;
-  fail(ErrorKind::kConfig,
-       "start at step 1: an earlier run has left {}; {}, or name other directories",
+  if (request != EarlierRun::kRefuse || found.empty()) return;
+  fail(ErrorKind::kConfig, "start at step 1: an earlier run left {}; {}, or set other directories",
        fmt::join(found, " and "), fmt::join(remedies, ", "));
 }
 
@@ -126,13 +122,14 @@ RunDirectories directories_of(const RunConfig& config, const std::string& metric
   return directories;
 }
 
-std::vector<DirectoryLock> claim_directories(const RunDirectories& directories, EarlierRun wish) {
+std::vector<DirectoryLock> claim_directories(const RunDirectories& directories,
+                                             EarlierRun request) {
   // Before anything is written. But a directory that has a lock may be that of a run that has saved
   // nothing yet, and who holds it tells more than that nothing can be resumed.
   std::error_code error;
-  if (wish != EarlierRun::kContinue ||
+  if (request != EarlierRun::kContinue ||
       !fs::exists(fs::path(directories.checkpoints) / kLockName, error))
-    check_earlier_run(directories, wish);
+    check_earlier_run(directories, request);
   std::vector<DirectoryLock> locks;
   std::string locked;
   for (const std::string& directory : {directories.checkpoints, directories.records}) {
@@ -142,7 +139,7 @@ std::vector<DirectoryLock> claim_directories(const RunDirectories& directories, 
     locks.emplace_back(directory);
     locked = directory;
   }
-  check_earlier_run(directories, wish);  // what a run that has just ended may have left
+  check_earlier_run(directories, request);  // what a run that has just ended may have left
   return locks;
 }
 

@@ -33,7 +33,7 @@ class TimedOps final : public ForwardedOps<TimedOps>, public OpObserver {
 
   void begin(const Op& op, Stream& stream) override;
   void end(const Op& op) override;
-  // Of the runs since the last call. No run is under way.
+  // The times of the runs since the last call. No run is under way.
   ClassSeconds take();
 
   template <class Result, class... Parameters, class... Given>

@@ -150,14 +150,14 @@ uint64_t Trainer::samples_per_step() const {
   return uint64_t{shape.rows} * uint64_t(shape.grad_accum) * uint64_t(shape.world_size);
 }
 
-StepResult Trainer::step(bool wish_to_stop) {
+StepResult Trainer::step(bool requests_stop) {
   const StepMeter meter(sharded_.calls.world());
   const uint64_t samples = samples_per_step();
   StepResult& result = running_.result;
   result = StepResult{.step = sharded_.steps + 1,
                       .loss_scale = clipping_.loss_scale(),
                       .tokens = samples * positions()};
-  running_.wish_to_stop = wish_to_stop;
+  running_.requests_stop = requests_stop;
   running_.update = result.step - clipping_.steps_skipped();
   result.lr =
       learning_rate(config_.lr_schedule, config_.optim.lr, running_.update, config_.train.steps);

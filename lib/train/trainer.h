@@ -39,15 +39,15 @@ class Trainer {
   // Continues after `steps` optimizer steps that consumed `samples` samples of the data order.
   void continue_from(int64_t steps, uint64_t samples);
 
-  // [collective] One optimizer step. Any rank may wish to stop; all learn of it in this step's
+  // [collective] One optimizer step. Any rank may request a stop; all learn of it in this step's
   // result.
-  StepResult step(bool wish_to_stop);
+  StepResult step(bool requests_stop);
   // [collective] As Evaluation's, of data.valid; only if has_validation().
   double validate() { return evaluation_.validate(*valid_); }
   [[nodiscard]] bool has_validation() const { return valid_ != nullptr; }
-  // Of data.train, as this rank reads it.
+  // Fingerprints of the files of data.train, as this rank reads them.
   [[nodiscard]] const std::vector<DataFingerprint>& train_data() const { return train_data_; }
-  // Of data.valid; only if has_validation().
+  // Likewise of data.valid; only if has_validation().
   [[nodiscard]] std::vector<DataFingerprint> valid_data() const { return valid_->fingerprints(); }
   // [collective] if is_sharded(). As Evaluation's.
   std::vector<int32_t> generate(std::vector<int32_t> tokens, int count, double temperature) {

@@ -86,9 +86,9 @@ std::string find_newest(const std::string& dir, Communicator& communicator) {
   return mine;
 }
 
-// What `act` does with the newest checkpoint, whose damage is no end.
+// Calls act() on the newest checkpoint; damage in it becomes an error that names the remedy.
 template <class Act>
-auto or_tell_the_way_out(const std::string& dir, const std::string& newest, Act act) {
+auto rethrow_with_remedy(const std::string& dir, const std::string& newest, Act act) {
   try {
     return act();
   } catch (const Error& error) {
@@ -227,14 +227,14 @@ bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig&
                   const KeyValues& settings) {
   const std::string newest = find_newest(config.checkpoint.dir, communicator);
   if (newest.empty()) return false;
-  const auto checkpoint = or_tell_the_way_out(
+  const auto checkpoint = rethrow_with_remedy(
       config.checkpoint.dir, newest, [&] { return Checkpoint::open(config.checkpoint.dir); });
   check_resumable(checkpoint, config, settings, trainer.architecture());
   check_resumed_data(checkpoint, trainer.train_data(), config.data.changed,
                      communicator.rank() == 0);
   const CheckpointInfo& info = checkpoint.manifest().info;
   trainer.continue_from(int64_t(info.step), samples_before(info, trainer.samples_per_step()));
-  or_tell_the_way_out(config.checkpoint.dir, newest,
+  rethrow_with_remedy(config.checkpoint.dir, newest,
                       [&] { load(checkpoint, communicator, trainer.state()); });
   trainer.clipping().continue_scaling(info.state);
   // No rank trains until every rank has verified its files.

@@ -29,9 +29,10 @@ void read_as_f32(const NamedTensor& from, uint64_t begin, const Tensor& to) {
   copy_on_host(to.memory, as_f32(memory_of(std::as_const(stored)), from.info.dtype, converted));
 }
 
-void report_untold(const std::string& path, const NamedTensors& file, const ModelConfig& model) {
-  const std::string keys = untold_model(file, model);
-  if (!keys.empty()) log_info("{}: not told, so as this run has them: {}", path, keys);
+void report_unrecorded(const std::string& path, const NamedTensors& file,
+                       const ModelConfig& model) {
+  const std::string keys = unrecorded_settings(file, model);
+  if (!keys.empty()) log_info("{}: not recorded in the file, taken from this run: {}", path, keys);
   const auto text = file.metadata.find(kConfigText);
   const std::string dropout =
       text == file.metadata.end() ? "" : describe_dropout(text->second, path);
@@ -72,7 +73,7 @@ void load_weights(const std::string& path, const ModelConfig& model, bool report
   const NamedTensors file = read_weights(path);
   if (const auto mismatch = model_mismatch(file, model); !mismatch.empty())
     fail(ErrorKind::kConfig, "load weights from {}: {}", path, mismatch);
-  if (reports) report_untold(path, file, model);
+  if (reports) report_unrecorded(path, file, model);
   state.fill_weights([&](const HeldTensor& tensor, const Tensor& weight) {
     const NamedTensor& found = *find_tensor(file, tensor.spec->name);
     if (!becomes_f32(found.info.dtype))

@@ -19,7 +19,7 @@
 
 namespace gxp {
 
-// The same for all processes that can share memory and local sockets: one boot of one kernel and
+// The same for all processes that can share memory and local sockets: one boot of one OS and
 // one network namespace. Containers of one host differ unless they share the namespace.
 std::string host_identity();
 
@@ -33,7 +33,7 @@ std::vector<int> number_hosts(std::span<const int> hosts);
 // How ranks talk TCP; the same on all ranks but for the interface.
 struct TcpOptions {
   int connections = 0;  // per peer; 0: a probe decides
-  // Each socket's, each way; 0: as the kernel sees fit; none: a probe decides.
+  // Each socket's, each way; 0: as the OS sees fit; none: a probe decides.
   std::optional<size_t> buffer_bytes{};
   // With several connections: longer messages are cut over them.
   size_t stripe_bytes = size_t{128} << 10;
@@ -69,7 +69,7 @@ struct TransportContext {
   TcpOptions tcp{};
   // Whose memory messages may lie in, where RDMA reaches it; null: host memory alone.
   Device* gpu = nullptr;
-  bool kernel_copies = true;    // cross_memory_attach.h
+  bool use_cma = true;          // cross_memory_attach.h
   Hosts hosts{};                // of all ranks; make_transport() gathers them
   int host_cpus = 0;            // that the ranks of this host have together; 0: as many as this one
   std::vector<ShmOffer> shm{};  // of all ranks, equal within a host; survey_shm() gathers them

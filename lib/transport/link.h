@@ -59,7 +59,7 @@ class PeerLink {
 };
 
 // How long a rank waits for such links before it sleeps (backoff.h).
-struct Patience {
+struct WaitPolicy {
   // Pauses would keep a peer from its CPU, or a look costs more than a pause.
   bool oversubscribed = false;
   std::chrono::microseconds yield_time{0};
@@ -79,7 +79,7 @@ class LinkGroup {
   virtual ~LinkGroup() = default;
   [[nodiscard]] PeerLink* link(int peer) const { return links_[size_t(peer)].get(); }
 
-  [[nodiscard]] virtual Patience patience() const = 0;
+  [[nodiscard]] virtual WaitPolicy wait_policy() const = 0;
   // Memory that this rank shares with the ranks of its host, if the row makes any.
   [[nodiscard]] virtual SharedArena* shared_arena() { return nullptr; }
   // As Transport::keep() and forget().

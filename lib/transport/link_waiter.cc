@@ -20,11 +20,11 @@ LinkWaiter::LinkWaiter(std::vector<LinkGroup*> groups)
     : groups_(std::move(groups)),
       how_(groups_.size() == 1 && groups_[0]->has_bell() ? LinkGroup::Wake::kBell
                                                          : LinkGroup::Wake::kHandles),
-      patience_(groups_.empty() ? Patience{} : groups_[0]->patience()) {
+      wait_policy_(groups_.empty() ? WaitPolicy{} : groups_[0]->wait_policy()) {
   for (const LinkGroup* group : groups_) {
-    const Patience other = group->patience();
-    patience_.oversubscribed &= other.oversubscribed;
-    patience_.yield_time = std::min(patience_.yield_time, other.yield_time);
+    const WaitPolicy other = group->wait_policy();
+    wait_policy_.oversubscribed &= other.oversubscribed;
+    wait_policy_.yield_time = std::min(wait_policy_.yield_time, other.yield_time);
   }
   if (how_ == LinkGroup::Wake::kBell) return;
   wake_ = Fd(int(check_sys(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "make an event descriptor")));

@@ -25,7 +25,9 @@ class LinkWaiter {
     for (LinkGroup* group : groups_) group->before_look(open);
   }
   // The most patient group decides on pauses, the least patient on yields.
-  [[nodiscard]] Backoff backoff() const { return {patience_.oversubscribed, patience_.yield_time}; }
+  [[nodiscard]] Backoff backoff() const {
+    return {wait_policy_.oversubscribed, wait_policy_.yield_time};
+  }
   // Sleeps until a peer of interest may have moved or closed, wake() was called, or the deadline;
   // not at all if `found()`, which is asked when what peers do already ends the sleep.
   template <class Found>
@@ -50,7 +52,7 @@ class LinkWaiter {
 
   std::vector<LinkGroup*> groups_;
   LinkGroup::Wake how_;
-  Patience patience_;
+  WaitPolicy wait_policy_;
   Fd wake_;  // invalid where the bell does
   std::vector<pollfd> entries_;
   std::vector<size_t> ends_;  // of each group's entries

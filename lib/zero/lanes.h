@@ -24,7 +24,7 @@ class Lanes {
     }
     return *stream;
   }
-  // Of all lanes (Stream::set_watch()).
+  // For all lanes (Stream::set_watch()).
   void set_watch(const std::function<void()>& watch) {
     watch_ = watch;
     for (const auto& stream : streams_)

@@ -65,7 +65,7 @@ std::function<void()> Parameters::bind_round(const Op& op) {
   for (const TensorPart& part : sharded_.own_parts) {
     if (sharded_.wrap_of(part) != op.wrap) continue;
     const Range at = places.part(part);
-    // To nearest, neighbours are rounded at once: their tensors do not matter.
+    // Round-to-nearest ignores tensor boundaries, so adjacent parts are merged.
     const bool continues = !is_stochastic_ && !parts.empty() && at.begin == last.end();
     if (continues) parts.pop_back();
     last = continues ? joined(last, at) : at;

@@ -37,7 +37,7 @@ TEST_CASE("a log whose reader is paused holds nobody up, and counts what it drop
   reader.join();
   CHECK(text.starts_with("gxp " + line + "\n"));
   CHECK(text.size() < 2 * LogQueue::kMostBytes);
-  CHECK(text.find(" lines are left out here, their reader was too far behind\n") !=
+  CHECK(text.find(" lines were dropped here, since their reader was too slow\n") !=
         std::string::npos);
 }
 

@@ -39,7 +39,7 @@ TEST_CASE("what is no regular file is refused at once", "[base]") {
   const std::string pipe = directory / "pipe";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
   CHECK(complaint_about(pipe) ==
-        "read sample " + pipe + ": it is a pipe, not a regular file; write what it gives to one");
+        "read sample " + pipe + ": it is a pipe, not a regular file; copy its contents to one");
   CHECK(contains(complaint_about("/dev/zero"), "/dev/zero: it is a device, not a regular file"));
   CHECK(complaint_about("/") == "read sample /: Is a directory");
   CHECK(complaint_about(directory / "none") ==

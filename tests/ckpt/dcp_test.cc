@@ -73,9 +73,9 @@ const std::vector<DcpEdit> kDcpEdits = {
     {"ChunkStorageMetadata", "ChunkStorageMetadatX", "ChunkStorageMetadata expected"},
     {"TensorProperties", "TensorPropertieX", "TensorProperties expected"},
     {"BytesStorageMetadata", "BytesStorageMetadatX", "TensorStorageMetadata expected, found"},
-    {"torch.strided", "torch.stridex", "its layout is torch.serialization._get_layout(...)"},
-    {"_get_layout", "_get_layouX", "its layout is torch.serialization._get_layouX(...)"},
-    {"float32", "float33", "element type torch.float33, which gxp does not know"},
+    {"torch.strided", "torch.stridex", "layout torch.serialization._get_layout(...)"},
+    {"_get_layout", "_get_layouX", "layout torch.serialization._get_layouX(...)"},
+    {"float32", "float33", "element type torch.float33 is not supported"},
     {"storage_data", "storage_datX", "'storage_data' is missing"},
     {"state_dict_metadata", "state_dict_metadatX", "'state_dict_metadata' is missing"},
     {"planner_data", "planner_datX", "'planner_data' is missing"},
@@ -274,7 +274,7 @@ TEST_CASE("a .metadata that its files contradict is refused", "[ckpt]") {
       {[](DcpEntries& all) { all[0].place.offset = uint64_t{1} << 62; }, "beyond the end"},
       {[](DcpEntries& all) { all[0].place.bytes = 0; }, "no end record"},
       {[](DcpEntries& all) { all[0].key.path = {"model"}; }, "planner_data has a tuple of 1"},
-      {[](DcpEntries& all) { all[0].key.text = ""; }, "is no key"},
+      {[](DcpEntries& all) { all[0].key.text = ""; }, "is not a key"},
       {[](DcpEntries& all) { all[2].tensor->shape = {7}; }, "holds F32 of shape (2, 3)"},
   };
   for (const auto& [change, words] : cases) check_dcp_refused(write_changed(dir, change), words);
@@ -292,7 +292,7 @@ TEST_CASE("a DCP directory without .metadata or without a file is no checkpoint"
   check_dcp_refused(path, "each rank has written a __0.metadata of its own");
   fs::remove(path + "/__0.metadata");
   CHECK(format_at(path).name == "dcp");
-  check_dcp_refused(path, "it has no .metadata, which a save writes last: no checkpoint");
+  check_dcp_refused(path, ".metadata is missing; a save writes it last");
 }
 
 TEST_CASE("a changed element in a DCP file is found by verification", "[ckpt]") {

@@ -107,10 +107,10 @@ std::function<void(const std::string&)> added(const std::string& name) {
 
 const ZeroFileChange kZeroFileChanges[] = {
     {"ds_zero2_bf16", [](const std::string& tag) { write_bytes(tag + "/../latest", "../etc"); },
-     "no name of a directory"},
+     "is not the name of a directory"},
     {"ds_zero2_bf16", renamed(kOptim, "/gone"), "2 partitions, but the files are of 1 ranks"},
     {"ds_zero2_bf16", renamed(kOptim0, "/gone"), "of rank 0 is missing"},
-    {"ds_zero2_bf16", renamed("/mp_rank_00_model_states.pt", "/gone"), "stage 2 has"},
+    {"ds_zero2_bf16", renamed("/mp_rank_00_model_states.pt", "/gone"), "stage 2 needs"},
     {"ds_zero2_bf16", added("/zero_pp_rank_1_mp_rank_00_optim_states.pt"), "of the same rank"},
     {"ds_zero2_bf16", added("/mp_rank_01_model_states.pt"), "tensor parallel rank 1"},
     {"ds_zero2_bf16", added("/layer_0_expert_0_mp_rank_00_model_states.pt"), "experts (MoE)"},
@@ -197,7 +197,8 @@ const ZeroPatch kZeroPatches[] = {
     {"ds_zero2_bf16", kOptim, "K=", "KA", "reaches beyond its storage"},
     {"ds_zero2_bf16", kOptim, "exp_avg_sq", "exp_avg_sr", "keeps other tensors"},
     {"ds_zero2_bf16", kOptim, "ctorch._utils\n_rebuild_tensor_v2\n", "cos\nsystem\n", "os.system"},
-    {"ds_zero2_bf16", kOptim, "fragment_address\n", "fragment_addressed\n", "no fragment_address"},
+    {"ds_zero2_bf16", kOptim, "fragment_address\n", "fragment_addressed\n",
+     "not a fragment_address"},
     {"ds_zero2_bf16", kOptim, "single_partition_of_fp32_groups", "single_partition_of_fp32_groupz",
      "'single_partition_of_fp32_groups' is missing"},
     {"ds_zero2_bf16_paramalign", kOptim,
@@ -307,12 +308,12 @@ namespace {
 const ZeroFileChange kUniversalChanges[] = {
     {"ds_zero2_bf16_universal",
      [](const std::string& tag) { write_bytes(tag + "/../latest_universal", "a/b"); },
-     "no name of a directory"},
+     "is not the name of a directory"},
     {"ds_zero2_bf16_universal", renamed("/zero/up.weight", "/away"), "'up.weight' is missing"},
     {"ds_zero2_bf16_universal", renamed("/zero/scale/fp32.pt", "/away"), "fp32.pt is missing"},
     {"ds_zero2_bf16_universal", renamed("/zero/norm.bias/exp_avg.pt", "/away"),
      "zero/norm.bias: optimizer state is missing that 'down.weight' has"},
-    {"ds_zero2_bf16_universal", added("/zero/file"), "no directory of a parameter"},
+    {"ds_zero2_bf16_universal", added("/zero/file"), "not a parameter's directory"},
     {"ds_zero2_bf16_universal",
      [](const std::string& tag) {
        patch_pickle(tag + "/zero/up.weight/exp_avg.pt", "K\x07K\x05\x86", "K\x05K\x07\x86");
@@ -333,7 +334,7 @@ const ZeroFileChange kUniversalChanges[] = {
        for (const char* rank : {"0", "1"})
          fs::remove(fmt::format("{}/zero_pp_rank_{}_mp_rank_00_model_states.pt", tag, rank));
      },
-     "no model states tell its shape"}};
+     "no model states record its shape"}};
 
 }  // namespace
 

@@ -28,7 +28,7 @@ std::vector<HostileGguf> hostile_keys() {
   std::string nested(GgufBytes().key("k", t::kArray));
   for (int i = 0; i < 100'000; ++i) nested += std::string(GgufBytes().array(t::kArray, 1));
   return {
-      {one_key(GgufBytes().key("", t::kU8).number('1').number(uint64_t{0})), "without a name"},
+      {one_key(GgufBytes().key("", t::kU8).number('1').number(uint64_t{0})), "a key has no name"},
       {one_key(GgufBytes().text(std::string(65536, 'k'))), "a key of 65536 bytes"},
       {one_key(GgufBytes().number(UINT64_MAX).number(uint64_t{0})),
        "a key of 18446744073709551615"},
@@ -44,10 +44,10 @@ std::vector<HostileGguf> hostile_keys() {
       {one_key(GgufBytes().key("k", t::kArray).array(99, 1)), "unknown type 99"},
       {one_key(nested), "nested deeper than 8"},
       {GgufBytes().head(0, 2).u32("k", 1).u32("k", 2), "the key 'k' occurs twice"},
-      {GgufBytes().head(0, 1).u32("split.count", 3), "one of 3 files"},
-      {one_key(GgufBytes().u32("general.alignment", 0)), "no power of two"},
-      {one_key(GgufBytes().u32("general.alignment", 24)), "no power of two"},
-      {one_key(GgufBytes().string("general.alignment", "32")), "no power of two"},
+      {GgufBytes().head(0, 1).u32("split.count", 3), "one of a model's 3 files"},
+      {one_key(GgufBytes().u32("general.alignment", 0)), "not a 32-bit power of two"},
+      {one_key(GgufBytes().u32("general.alignment", 24)), "not a 32-bit power of two"},
+      {one_key(GgufBytes().string("general.alignment", "32")), "not a 32-bit power of two"},
   };
 }
 
@@ -84,7 +84,7 @@ std::vector<HostileGguf> hostile_tensors() {
 
 std::vector<HostileGguf> hostile_heads() {
   return {{"GGUF", "truncated: 4 bytes"},
-          {"GGML" + std::string(20, '\0'), "no \"GGUF\""},
+          {"GGML" + std::string(20, '\0'), "does not begin with \"GGUF\""},
           {GgufBytes().head(0, 0, 1), "version 1"},
           {GgufBytes().head(0, 0, 4), "version 4"},
           {GgufBytes().head(0, 0, 3u << 24), "little-endian"},

@@ -261,8 +261,8 @@ TEST_CASE("what GGUF cannot hold is refused, and no file is made", "[ckpt]") {
     if (key == "model.heads") value = "5";
   }
   const std::vector<std::pair<NamedTensors, std::string>> cases = {
-      {odd, "5 heads do not divide 24"},
-      {llama, "its F32 does not hold"},
+      {odd, "head_count 5 does not divide embedding_length 24"},
+      {llama, "F32 cannot represent"},
       {other, "the source is a bloom"},
       {wide, "'a' is U32"},
       {{.tensors = {counting_tensor("a", {1, 1, 1, 1, 1})}}, "5 dimensions"},

@@ -181,7 +181,7 @@ TEST_CASE("shards are as many as asked for, each with its share of the bytes", "
   CHECK_THAT(error_of([&] {
                write_checkpoint(model, find_format("safetensors"), dir / "x", {.shards = 999});
              }).message,
-             Contains("cannot be 999 files"));
+             Contains("cannot be split into 999 files"));
 }
 
 }  // namespace gxp

@@ -75,8 +75,8 @@ std::vector<HostileLlmc> hostile_llmc_files() {
           {with_field(good, 2, 0), "the size at byte 8 is 0"},
           {with_field(good, 2, 25), "truncated"},
           {with_field(good, 3, -61), "the size at byte 12 is -61"},
-          {with_field(good, 3, 129), "the padded vocabulary at byte 28 is 128, of 129"},
-          {with_field(good, 4, INT32_MAX), "more than the 4096"},
+          {with_field(good, 3, 129), "the padded vocabulary at byte 28 is 128, below the 129"},
+          {with_field(good, 4, INT32_MAX), "gxp reads at most 4096"},
           {with_field(good, 4, 4096), "truncated"},
           {with_field(good, 5, 3), "3 heads at byte 20 do not divide 16"},
           {with_field(good, 6, INT32_MAX - 1), "more than 2^64"},
@@ -156,15 +156,15 @@ TEST_CASE("rows of llm.c's table beyond the vocabulary are left out, zero or not
 TEST_CASE("what llm.c cannot hold is refused, and no file is made", "[ckpt]") {
   const TemporaryDirectory dir;
   const std::vector<std::pair<std::function<void(NamedTensors&)>, std::string>> cases = {
-      {[](auto& model) { model.config.clear(); }, "does not tell its model"},
+      {[](auto& model) { model.config.clear(); }, "does not describe its model"},
       {[](auto& model) { set_value(model, "model.family", "\"llama\""); }, "is a llama"},
-      {[](auto& model) { set_value(model, "model.norm_eps", "1e-06"); }, "norm_eps of 1e-05"},
+      {[](auto& model) { set_value(model, "model.norm_eps", "1e-06"); }, "uses norm_eps 1e-05"},
       {[](auto& model) { set_value(model, "model.heads", "many"); }, "model.heads is 'many'"},
       {[](auto& model) { set_value(model, "model.heads", "5"); }, "5 heads do not divide 24"},
       {[](auto& model) {
          for (auto& tensor : model.tensors) tensor.info.dtype = StorageDType::kI32;
        },
-       "it holds F32 or BF16 throughout"},
+       "all tensors must be F32 or all BF16"},
       {[](auto& model) { model.tensors.back().info.dtype = StorageDType::kI32; }, "is I32"},
   };
   for (const auto& [change, words] : cases) {

@@ -106,7 +106,7 @@ TEST_CASE("a config.json that describes another computation is refused by the ke
   CHECK_THAT(foreign_model(tensors), Contains(row.says));
   CHECK(tensors.config.empty());
   CHECK_THAT(model_mismatch(tensors, model_in(row.folder)),
-             Contains("gxp does not compute its model: ") && Contains(row.says));
+             Contains("gxp does not implement its model: ") && Contains(row.says));
   CHECK_THAT(model_problem(tensors), Contains(row.says));
 }
 
@@ -134,7 +134,7 @@ TEST_CASE("a model that gxp computes is taken in every spelling of its config.js
   CHECK(foreign_model(tensors) == "");
   CHECK(model_mismatch(tensors, model_in(folder)) == "");
   CHECK(model_problem(tensors) == "");
-  CHECK(untold_model(tensors, model_in(folder)) == "");
+  CHECK(unrecorded_settings(tensors, model_in(folder)) == "");
 }
 
 TEST_CASE("a Mistral is a Llama only without a window", "[ckpt]") {
@@ -168,12 +168,12 @@ TEST_CASE("each setting that a file tells must be the run's, with its default fi
   CHECK(mismatch([](ModelConfig& model) { model.context = 9; }) == "");
   CHECK(mismatch([](ModelConfig& model) { model.init = "elsewhere"; }) == "");
   CHECK_THAT(mismatch([](ModelConfig& m) { m.rope_theta = 5e5; }),
-             Contains("model.rope_theta is 10000.0 there and 500000.0 now"));
+             Contains("model.rope_theta is 10000.0 there and 500000.0 in this run"));
   CHECK_THAT(mismatch([](ModelConfig& m) { m.norm_eps = 1e-4; }), Contains("model.norm_eps is "));
   CHECK_THAT(mismatch([](ModelConfig& m) { m.kv_heads = 0; }), Contains("model.kv_heads is "));
   CHECK_THAT(mismatch([](ModelConfig& m) { m.tied_head = false; }), Contains("model.tied_head"));
   CHECK_THAT(mismatch([](ModelConfig& m) { m.family = "gpt2"; }),
-             Contains("model.family is \"llama\" there and \"gpt2\" now"));
+             Contains("model.family is \"llama\" there and \"gpt2\" in this run"));
   CHECK_THAT(mismatch([](ModelConfig& m) {
                m.heads *= 2;
                m.head_size /= 2;
@@ -189,13 +189,13 @@ TEST_CASE("each setting that a file tells must be the run's, with its default fi
                               model.context = 16;
                               return model;
                             }()),
-             Contains("model.context is 32 there and 16 now"));
+             Contains("model.context is 32 there and 16 in this run"));
 }
 
 TEST_CASE("a weight that would not be read is named, a buffer of old files is none", "[ckpt]") {
   const auto [name, says] = GENERATE(table<std::string, std::string>(
-      {{"model.layers.0.self_attn.q_proj.bias", "q_proj.bias, for which gxp's llama has no place"},
-       {"model.layers.1.self_attn.q_norm.weight", "q_norm.weight, for which"},
+      {{"model.layers.0.self_attn.q_proj.bias", "q_proj.bias, which is not part of gxp's llama"},
+       {"model.layers.1.self_attn.q_norm.weight", "q_norm.weight, which is not part"},
        {"model.layers.2.mlp.up_proj.weight", "model.layers.2."},
        {"score.weight", "score.weight"},
        {"model.layers.0.self_attn.rotary_emb.inv_freq", ""}}));
@@ -208,7 +208,8 @@ TEST_CASE("a weight that would not be read is named, a buffer of old files is no
   file.metadata.clear();
   CHECK(foreign_model(file) == "");
   CHECK_THAT(model_mismatch(file, model_in(kLlama)), Contains(says));
-  CHECK(untold_model(file, model_in(kLlama)) == "model.heads, model.norm_eps, model.rope_theta");
+  CHECK(unrecorded_settings(file, model_in(kLlama)) ==
+        "model.heads, model.norm_eps, model.rope_theta");
 }
 
 TEST_CASE("a tied head that is stored must be the token table", "[ckpt]") {
@@ -226,10 +227,10 @@ TEST_CASE("a single file of weights is held against the config.json beside it", 
   const TemporaryDirectory dir;
   const std::string file = dir / "model.safetensors";
   std::filesystem::copy_file(kLlama + "/model.safetensors", file);
-  CHECK(untold_model(read_weights(file), model_in(kLlama)) != "");
+  CHECK(unrecorded_settings(read_weights(file), model_in(kLlama)) != "");
   json config = json::parse(read_bytes(kLlama + "/config.json"));
   write_bytes(dir / "config.json", config.dump());
-  CHECK(untold_model(read_weights(file), model_in(kLlama)) == "");
+  CHECK(unrecorded_settings(read_weights(file), model_in(kLlama)) == "");
   config["model_type"] = "gemma";
   write_bytes(dir / "config.json", config.dump());
   CHECK_THAT(model_mismatch(read_weights(file), model_in(kLlama)), Contains("model_type is gemma"));

@@ -65,8 +65,8 @@ const std::vector<BadTiling> kBadTilings = {
     {{4}, {{{0}, {2}}, {{2}, {3}}}, "(2) of size (3) reaches beyond the tensor's shape (4)"},
     {{4}, {{{5}, {0}}}, "reaches beyond"},
     {{4}, {{{2}, {~uint64_t{0}}}}, "reaches beyond"},
-    {{4}, {{{0, 0}, {4, 1}}}, "has not the tensor's 1 axes"},
-    {{4}, {{{0}, {}}}, "has not the tensor's 1 axes"},
+    {{4}, {{{0, 0}, {4, 1}}}, "does not have the tensor's 1 axes"},
+    {{4}, {{{0}, {}}}, "does not have the tensor's 1 axes"},
     {{}, {}, "1 of its 1 elements"},
     {{}, {{{}, {}}, {{}, {}}}, "overlaps"},
     {{2, 2}, {{{0, 0}, {2, 1}}, {{0, 1}, {1, 1}}, {{0, 1}, {1, 1}}}, "overlaps"},
@@ -127,7 +127,7 @@ TEST_CASE("comparing boxes takes bounded time", "[ckpt]") {
   CHECK_THAT(error_of([&] {
                check_tiling({kCount, kCount}, diagonal, "x");
              }).message,
-             Contains("too many ways"));
+             Contains("too many different ways"));
 }
 
 }  // namespace gxp

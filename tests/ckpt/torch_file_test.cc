@@ -322,7 +322,8 @@ TEST_CASE("tensors' names are texts, not empty, and occur once", "[ckpt]") {
   CHECK_THAT(refused([](auto& pickle) { pickle.text("w"); }), Contains("tensor 'w' occurs twice"));
   CHECK_THAT(refused([](auto& pickle) { pickle.text(""); }), Contains("is empty or holds a NUL"));
   CHECK_THAT(refused([](auto& pickle) { pickle.text({"a\0", 2}); }), Contains("holds a NUL"));
-  CHECK_THAT(refused([](auto& pickle) { pickle.real(1); }), Contains("number 1 is no name"));
+  CHECK_THAT(refused([](auto& pickle) { pickle.real(1); }),
+             Contains("number 1 is not a tensor name"));
 }
 
 TEST_CASE("views of one storage do not make a small file a large checkpoint", "[ckpt]") {

@@ -77,12 +77,13 @@ struct HostileTensor {
 
 const std::vector<HostileTensor> kHostileTensors = {
     {{.function = "_rebuild_sparse_tensor"}, "torch._utils._rebuild_sparse_tensor(...), which"},
-    {{.storage = "ComplexDoubleStorage", .numel = 1}, "torch.ComplexDoubleStorage, which gxp"},
+    {{.storage = "ComplexDoubleStorage", .numel = 1},
+     "torch.ComplexDoubleStorage is not supported"},
     {{.key = "7"}, "'archive/data/7' is missing"},
     {{.key = "../0"}, "'archive/data/../0' is missing"},
-    {{.numel = 3}, "has 8 bytes at offset 704, the tensor says 12"},
-    {{.numel = 1}, "has 8 bytes at offset 704, the tensor says 4"},
-    {{.storage = "DoubleStorage"}, "the tensor says 16"},
+    {{.numel = 3}, "has 8 bytes at offset 704, the tensor needs 12"},
+    {{.numel = 1}, "has 8 bytes at offset 704, the tensor needs 4"},
+    {{.storage = "DoubleStorage"}, "the tensor needs 16"},
     {{.numel = -1}, "found the integer -1"},
     {{.numel = std::numeric_limits<int64_t>::max()}, "exceeds 64 bits"},
     {{.offset = 1}, "reaches beyond its storage '0' of 8 bytes"},
@@ -97,10 +98,10 @@ const std::vector<HostileTensor> kHostileTensors = {
     {{.size = {int64_t{1} << 40}, .stride = {0}}, "claims 4398046511104 bytes of a storage of 8"},
     {{.size = {int64_t{1} << 62}, .stride = {0}}, "exceeds 64 bits"},
     {{.size = std::vector<int64_t>(65, 1), .stride = std::vector<int64_t>(65, 1)}, "65 dimensions"},
-    {{.function = "_rebuild_tensor_v3", .dtype = "quint8"}, "torch.quint8, which gxp does not"},
+    {{.function = "_rebuild_tensor_v3", .dtype = "quint8"}, "torch.quint8 is not supported"},
     {{.function = "_rebuild_tensor_v3"}, "lacks argument 6"},
     {{.metadata = "conj"}, "marked with the text 'conj'"},
-    {{.tag = "module"}, "no storage's"},
+    {{.tag = "module"}, "does not name a storage"},
 };
 
 std::map<std::string, std::string> expected_tensors(const std::string& name) {

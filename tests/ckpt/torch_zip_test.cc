@@ -61,14 +61,15 @@ std::vector<HostileZip> hostile_zips() {
       {ZipSample(good).put(one + 20, uint32_t{300}).put(one + 24, uint32_t{300}).bytes,
        "does not begin within 24 bytes"},
       {changed(one + 42, uint32_t(good.local("data/2"))), "does not begin within"},
-      {changed(one + 42, local + 1), "is not its own"},
+      {changed(one + 42, local + 1), "belongs to another member"},
       {changed(one + 42, uint32_t{0xfffffff0}), "does not begin within"},
       {changed(one + 42, kZip32), "lacks its zip64 sizes"},
-      {changed(one, uint32_t{0}), "no entry of the central directory"},
+      {changed(one, uint32_t{0}), "not an entry of the central directory"},
       {changed(one + 28, uint16_t{60000}), "exceeds the central directory"},
       {changed(one + 28, uint16_t{0}), "name is empty"},
       {ZipSample(good).put_text(good.name("data/1"), std::string("\0", 1)).bytes, "NUL"},
-      {ZipSample(good).put_text(good.name("data/1") + 11, "dada").bytes, "is not its own"},
+      {ZipSample(good).put_text(good.name("data/1") + 11, "dada").bytes,
+       "belongs to another member"},
       {ZipSample(good)
            .put_text(good.name("data/1") + 11, "data/2")
            .put_text(good.local("data/1") + 30 + 11, "data/2")
@@ -76,7 +77,7 @@ std::vector<HostileZip> hostile_zips() {
        "'state_dict/data/2' occurs twice"},
       {ZipSample(good).put(good.end() + 10, uint16_t{3}).bytes, "differ"},
       {changed(good.locator() + 8, uint64_t{1} << 63), "zip64 end record would lie"},
-      {changed(good.end64() + 4, uint64_t{45}), "no zip64 end record of"},
+      {changed(good.end64() + 4, uint64_t{45}), "not a zip64 end record of"},
       {changed(good.end64() + 16, uint32_t{1}), "several disks"},
       {ZipSample(good)
            .put(good.end64() + 24, uint64_t{1} << 60)

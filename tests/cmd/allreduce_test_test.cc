@@ -184,7 +184,7 @@ TEST_CASE("--simulate runs thousands of ranks without any", "[cmd]") {
 TEST_CASE("--simulate profile takes the measured links of the transport", "[cmd]") {
   const TemporaryDirectory directory;
   const std::string profile = directory / "profile.toml";
-  std::ofstream(profile) << "[machine]\nversion = 1\ncpu = \"any\"\ncores = 64\n"
+  std::ofstream(profile) << "[machine]\nversion = 2\ncpu = \"any\"\ncores = 64\n"
                             "[verbs-2]\ntransport = \"verbs\"\nranks = 2\nhosts = 1\n"
                             "copy = [\"8 1e-7\"]\nexchange = [\"8 2e-6\", \"1048576 1e-3\"]\n"
                             "fold = [\"8 1e-9\"]\nfold-later = [\"8 1e-9\"]\n"
@@ -236,27 +236,25 @@ TEST_CASE("a wrong command line is refused before ranks are started", "[cmd]") {
       {{"-n", "0"}, 2, "must be from 1"},
       {{"-c", "-1"}, 2, "must be a count"},
       {{"-z", "0"}, 2, "a call returns when it is done; use 2"},
-      {{"-g", "8"},
-       2,
-       "a rank has one GPU, with --device cuda; --nproc says how many ranks there are"},
-      {{"-G", "1"}, 2, "the host orders the steps of a call, so no graph holds it"},
+      {{"-g", "8"}, 2, "each rank has one GPU; use --nproc with --device cuda"},
+      {{"-G", "1"}, 2, "the host orders the steps of a call, so a graph cannot record it"},
       {{"-R", "2"}, 2, "use --memory communicator"},
       {{"--op", "sum"}, 2, "the reduction is -o sum"},
       {{"--op", "all_reduse"}, 2, "did you mean 'all_reduce'"},
-      {{"-o", "band"}, 2, "band has no meaning for f32"},
+      {{"-o", "band"}, 2, "band is not defined for f32"},
       {{"-d", "flot"}, 2, "did you mean 'float'"},
       {{"--op", "broadcast", "-r", "2", "--nproc", "2"}, 2, "--root 2: the ranks are 0 to 1"},
       {{"--algorithm", "rings", "--nproc", "2"}, 2, "rings"},
       {{"--transport", "carrier"}, 2, "comm.transport"},
       {{"--memory", "shared"}, 2, "must be one of: communicator, ordinary"},
       {{"--device", "gpu"}, 2, "must be one of: cpu, cuda"},
-      {{"--device", "cuda", "--explain"}, 2, "are about the host's memory"},
+      {{"--device", "cuda", "--explain"}, 2, "support only host memory"},
       {{"--tolerance", "much"}, 2, "must be a percentage"},
       {{"--svg", "x.svg"}, 2, "it needs --explain"},
       {{"--trace", "x.json"}, 2, "it needs --simulate"},
       {{"--simulate", "profile", "--ranks", "8"}, 2, "it needs --simulate with a cluster file"},
       {{"--simulate", "profile", "--nproc", "1"}, 2, "one rank has no links"},
-      {{"--simulate", "x.toml", "--explain"}, 2, "only one of them"},
+      {{"--simulate", "x.toml", "--explain"}, 2, "exclude each other"},
       {{"--simulate", "/nowhere/x.toml"}, 4, "/nowhere/x.toml"},
       {{"--calibrate"}, 2, "one rank has no links"},
       {{"--profile", "/nowhere/x.toml", "--nproc", "2"}, 4, "read profile /nowhere/x.toml"},
@@ -298,7 +296,7 @@ TEST_CASE("a rank that is stopped or killed is named, and its record stays", "[c
   const Outcome shown = run_gxp({"allreduce-test", "--show-record", records});
   CHECK(shown.code == 0);
   CHECK(contains(shown.out, "rank 1 of 3, process " + std::to_string(victim)));
-  CHECK(contains(shown.out, "who came last"));
+  CHECK(contains(shown.out, "last ranks of calls"));
 }
 
 TEST_CASE("flags of nccl-tests that are off are taken", "[cmd]") {

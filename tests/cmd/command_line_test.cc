@@ -128,8 +128,8 @@ TEST_CASE("whatever an action throws becomes a message and an exit code", "[cmd]
   const auto [what, code, message] = GENERATE(
       table<std::string, int, std::string>({{"peer", 5, "brew: rank 3 is gone"},
                                             {"memory", 4,
-                                             "allocate memory: the system has none left, or the "
-                                             "limit of address space (ulimit -v) is reached"},
+                                             "allocate memory: none is left, or the address space "
+                                             "limit (ulimit -v) is reached"},
                                             {"bug", 70, "boiled over; this is a bug in gxp"}}));
   const LineOutcome outcome = run("fail " + what);
   CHECK(outcome.code == code);

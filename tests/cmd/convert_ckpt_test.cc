@@ -137,9 +137,9 @@ TEST_CASE("options of convert-ckpt that do not belong together end it with code 
       {"give one", {"out", "--to", "safetensors", "--shards", "2", "--max-shard-size", "1MB"}},
       {"--map goes with --to", {"--inspect", "--map", "rules.toml"}},
       {"--dry-run goes with --to", {"--inspect", "--dry-run"}},
-      {"pt is not written so", {"out", "--to", "pt", "--shards", "2"}},
+      {"pt is always a single file", {"out", "--to", "pt", "--shards", "2"}},
       {"--resume goes with --to", {"--inspect", "--resume"}},
-      {"no size", {"out", "--to", "safetensors", "--max-shard-size", "0"}},
+      {"is not a size", {"out", "--to", "safetensors", "--max-shard-size", "0"}},
   }));
   std::vector<std::string> arguments = {kModel};
   arguments.insert(arguments.end(), rest.begin(), rest.end());

@@ -85,7 +85,8 @@ TEST_CASE("going on and starting over at once is refused", "[cmd]") {
   const GoldenRun run;
   const Outcome outcome = run.run({"--resume", "--overwrite"});
   CHECK(outcome.code == 2);
-  CHECK(contains(outcome.err, "--overwrite: --resume goes on from what this would remove"));
+  CHECK(contains(outcome.err,
+                 "--overwrite: it would remove the checkpoint that --resume continues from"));
   CHECK_FALSE(fs::exists(run.path("run")));
 }
 
@@ -95,7 +96,7 @@ TEST_CASE("a resume without a checkpoint is an error and makes no directory", "[
   const Outcome outcome = run.run({"--resume", "--nproc", nproc, "--set", "train.steps=2"});
   CAPTURE(outcome.err);
   CHECK(outcome.code == 4);
-  CHECK(contains(outcome.err, "there is no checkpoint of gxp train; start without --resume"));
+  CHECK(contains(outcome.err, "no checkpoint of gxp train there; start without --resume"));
   CHECK_FALSE(fs::exists(run.path("run")));
 }
 
@@ -116,9 +117,9 @@ TEST_CASE("a run that goes on says what it changes", "[cmd]") {
                "lr_schedule.name=constant", "--set", "optim.lr=0.5"});
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
-  CHECK(contains(outcome.err, "warn resume: train.steps was 3 and is 4 now; optim.lr was "));
+  CHECK(contains(outcome.err, "warn resume: train.steps was 3, is now 4; optim.lr was "));
   CHECK(contains(outcome.err, "; lr_schedule.name was "));
-  CHECK(contains(outcome.err, "; a step had 3 samples and has 6 now\n"));
+  CHECK(contains(outcome.err, "; a step had 3 samples, has now 6\n"));
   CHECK(contains(outcome.err, "warn resume: the learning rate was "));
 }
 
@@ -168,7 +169,7 @@ TEST_CASE("metrics that cannot be written are told and cost no checkpoint", "[cm
   CHECK(outcome.code == 4);
   const std::string start = nproc == "1" ? "gxp: error: " : "gxp[rank 0] error ";
   CHECK(contains(outcome.err, start + "write metrics to /dev/full: No space left on device"));
-  CHECK(contains(outcome.err, "the run goes on without that file"));
+  CHECK(contains(outcome.err, "training continues without that file"));
   CHECK(fs::exists(run.path("run/ckpt/step-00000004")));
   const std::string lines = read_file(run.path("run/ckpt/metrics.jsonl"));
   CHECK(std::ranges::count(lines, '\n') == 4);

@@ -30,7 +30,7 @@ bool can_make_hosts() {
 }
 
 // The numbers in "host 0 sent 1234 bytes", for each host.
-std::vector<int64_t> kernel_counts(const std::string& err) {
+std::vector<int64_t> os_counts(const std::string& err) {
   std::vector<int64_t> counts;
   std::istringstream lines(err);
   for (std::string line; std::getline(lines, line);) {
@@ -60,7 +60,7 @@ std::vector<int64_t> sent_in_steps(const GoldenRun& run, int hosts, const std::s
   const Outcome outcome = Process(on_hosts(hosts, train)).end();
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
-  return kernel_counts(outcome.err);
+  return os_counts(outcome.err);
 }
 
 json plan(const GoldenRun& run, int hosts, const std::string& strategy) {
@@ -83,7 +83,7 @@ double formula(const json& plan, int hosts) {
 
 TEST_CASE(
     "hybrid sharding sends between hosts what its plan says, counted by the transport and by "
-    "the kernel",
+    "the OS",
     "[cmd]") {
   if (!can_make_hosts()) {
     WARN("skipped: this user may not make network namespaces (root, iproute2 and util-linux)");

@@ -67,12 +67,12 @@ TEST_CASE("a read of data that hangs keeps no run that is done from ending, with
       run.run({"--set", "train.steps=1", "--set", "train.grad_accum=1"}, preloaded);
   CAPTURE(outcome.err);
   CHECK(outcome.code == 4);
-  CHECK(contains(outcome.err, "leave a read of data that does not end"));
+  CHECK(contains(outcome.err, "abandon a read of data that hangs"));
   CHECK(run.metrics().size() == 1);
 }
 #endif
 
-TEST_CASE("a rank whose memory the kernel takes is told so", "[cmd]") {
+TEST_CASE("a rank that the OOM killer ends is reported as such", "[cmd]") {
   const std::string group = "/sys/fs/cgroup/memory/gxp-test-" + std::to_string(getpid());
   if (geteuid() != 0 || ::access("/sys/fs/cgroup/memory/memory.limit_in_bytes", F_OK) != 0) {
     WARN("skipped: this needs root and control groups of version 1");
@@ -86,7 +86,7 @@ TEST_CASE("a rank whose memory the kernel takes is told so", "[cmd]") {
       group + "; exit $code");
   CAPTURE(outcome.err);
   CHECK(outcome.code == 5);
-  CHECK(contains(outcome.err, "(SIGKILL), as the kernel does where memory runs out"));
+  CHECK(contains(outcome.err, "(SIGKILL), as the OOM killer does"));
   CHECK(contains(outcome.err, "the cgroup allows 60 MiB"));
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("a master that is each host itself is told at once", "[cmd]") {
     CAPTURE(outcome.err);
     CHECK(outcome.code == 5);
     CHECK(contains(outcome.err,
-                   "rank 0 is to be at " + master + ", which leads each host to itself"));
+                   "rank 0's address " + master + " means the local host on every host"));
     CHECK(contains(outcome.err, master + " is this host itself; if rank 0 runs on another one"));
   }
 }

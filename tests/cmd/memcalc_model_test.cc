@@ -107,7 +107,7 @@ TEST_CASE("memcalc counts the tensors of safetensors files without reading them"
 TEST_CASE("memcalc refuses a model's file in one line that says why", "[cmd]") {
   const TemporaryDirectory scratch;
   const auto [changes, code, words] = GENERATE(table<const char*, int, std::string>(
-      {{R"({"model_type": "mixtral"})", 2, "gpt2, llama, mistral, qwen2, qwen3, gemma are"},
+      {{R"({"model_type": "mixtral"})", 2, "gpt2, llama, mistral, qwen2, qwen3, gemma;"},
        {R"({"model_type": null})", 4, "'model_type' is missing"},
        {R"({"architectures": ["LlamaForRewardModel"]})", 2, "architectures is LlamaForRewardModel"},
        {R"({"architectures": ["GPT2DoubleHeadsModel"]})", 2, "GPT2DoubleHeadsModel"},
@@ -115,9 +115,9 @@ TEST_CASE("memcalc refuses a model's file in one line that says why", "[cmd]") {
        {R"({"model_type": "t5", "is_encoder_decoder": true})", 2, "model_type 't5'"},
        {R"({"hidden_size": "wide"})", 4, "a whole number from 0 expected, found string"},
        {R"({"num_hidden_layers": 0})", 2, "num_hidden_layers is 0"},
-       {R"({"num_key_value_heads": 5})", 2, "make no model"},
+       {R"({"num_key_value_heads": 5})", 2, "do not fit together"},
        {R"({"model_type": "qwen2", "num_attention_heads": 4, "num_key_value_heads": null})", 2,
-        "4 attention heads and 32 of keys and values, the class's own number, make no model"},
+        "4 attention heads and 32 key/value heads, the class's own number, do not fit together"},
        {R"({"hidden_size": 16000000, "vocab_size": 16000000, "head_dim": 16000000})", 2,
         "at most 1e+15 can be planned"}}));
   const Outcome outcome = memcalc({make_config(scratch, Json::parse(changes))});

@@ -139,15 +139,15 @@ TEST_CASE("shard-plan refuses a model's plan in one line that says why", "[cmd]"
        {{"llama3-8b", "--cluster", "dgx-h100", "--gpu", "h100"}, "has its own"},
        {{"llama3-8b", "--cluster", GXP_SOURCE_DIR "/examples/cluster.toml"}, "add --gpu"},
        {{"llama3-8b", "--cluster", "dgx-h100", "--software", "fsdq"}, "did you mean 'fsdp'"},
-       {{"llama3-8b", "--cluster", "dgx-h100", "--limit", "many"}, "no size above 0"},
+       {{"llama3-8b", "--cluster", "dgx-h100", "--limit", "many"}, "must be a size above 0"},
        {{"llama3-8b", "--cluster", "dgx-h100", "--precision", "fp4"}, "must be one of: bf16"},
        {{"llama3-8b", "--cluster", "dgx-a100", "--precision", "fp8"}, "has no fp8"},
        {{"llama3-8b", "--cluster", "dgx-h100", "--gpus", "12", "--tensor-parallel", "8"},
         "does not divide 12"},
-       {{"llama3-8b", "--cluster", "dgx-h100", "--global-batch", "12"}, "no multiple of the 8"},
-       {{"llama3-8b", "--cluster", "dgx-h100", "--nproc", "8"}, "--nproc goes with a run file"},
-       {{"run.toml", "--limit", "1GB"}, "goes with --search"},
-       {{"run.toml", "--cluster", "dgx-h100"}, "--cluster goes with a MODEL"}}));
+       {{"llama3-8b", "--cluster", "dgx-h100", "--global-batch", "12"}, "must be a multiple of 8"},
+       {{"llama3-8b", "--cluster", "dgx-h100", "--nproc", "8"}, "--nproc is for a run file"},
+       {{"run.toml", "--limit", "1GB"}, "needs --search"},
+       {{"run.toml", "--cluster", "dgx-h100"}, "--cluster is for a MODEL"}}));
   const Outcome outcome = plan(arguments);
   CAPTURE(outcome.err);
   CHECK(outcome.code == 2);

@@ -217,7 +217,7 @@ TEST_CASE("a plan that cannot be made is refused in one line that says why", "[c
   const auto [code, arguments, words] = GENERATE(table<int, Arguments, std::string>({
       {4, {"shard-plan", "nowhere.toml"}, "nowhere.toml"},
       {2, {"shard-plan", "RUN", "--nproc", "0"}, "must be from 1 to 4096"},
-      {2, {"shard-plan", "RUN", "--nproc", "4096", "--nnodes", "2"}, "4096 are the most"},
+      {2, {"shard-plan", "RUN", "--nproc", "4096", "--nnodes", "2"}, "the limit is 4096"},
       {2, {"shard-plan", "RUN", "--nproc", "2", "--rank", "2"}, "below the number of ranks, 2"},
       {2, {"shard-plan", "RUN", "--set", "parallel.strategy=zero4"}, "parallel.strategy"},
       {2, {"shard-plan", "RUN", "--nnodes", "2", "--set", "comm.transport=shm"}, "use auto"},
@@ -225,7 +225,7 @@ TEST_CASE("a plan that cannot be made is refused in one line that says why", "[c
        {"shard-plan", "RUN", "--set", "train.recompute=some"},
        "must be one of: none, selective"},
       {2, {"shard-plan", "RUN", "--set", "train.recompute_units=x.*"}, "none of the units h.0 to"},
-      {3, {"shard-plan", "RUN", "--set", "comm.engine=mpi"}, "plan with native"},
+      {3, {"shard-plan", "RUN", "--set", "comm.engine=mpi"}, "set comm.engine=native"},
       {4, {"shard-plan", "RUN", "--svg", "/nowhere/plan.svg"}, "/nowhere/plan.svg"},
       {4, {"memcalc", "nowhere.toml"}, "nowhere.toml"},
       {2, {"memcalc", "RUN", "--stage", "2"}, "change it with --set"},

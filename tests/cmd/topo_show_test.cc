@@ -41,23 +41,23 @@ TEST_CASE("a topology that cannot be shown is one error and its exit code", "[cm
           {{{"--from", "ring:1"}, 2, "topology 'ring:1': there must be from 2 to 256 GPUs"},
            {{"--from", "3xnuma:1355253049"}, 2, "there must be from 1 to 256 GPUs"},
            {{"--from", "dgx-h10"}, 2, "did you mean 'dgx-h100'?"},
-           {{"--from", kData + "README.md"}, 4, "it is nothing that gxp knows"},
+           {{"--from", kData + "README.md"}, 4, "unrecognised format"},
            {{"--from", "x", "show"}, 2, "--from: was given before the action"},
            {{"--from", "dgx-h100", "--rank", "8"}, 2, "it has 8 ranks"},
            {{"--from", "dgx-h100", "--rank", "-1"}, 2, "--rank"},
            {{"--from", "dgx-h100", "--rank", "1", "--format", "svg"},
             2,
-            "--rank: svg has no place for what a rank sees; use text or json"},
+            "--rank: format svg cannot show a rank's view; use text or json"},
            {{"--from", "dgx-h100", "--rank", "1", "-m"}, 2, "--rank"},
            {{"--from", "dgx-h100", "--rank", "1", "--probe"}, 2, "--rank"},
            {{"--from", "dgx-h100", "--hosts", "2"}, 2, "--rank"},
            {{"--probe", "--nproc", "2", "--format", "nccl-xml"},
             2,
-            "--probe: nccl-xml has no place for what is measured"},
+            "--probe: nccl-xml cannot hold measurements"},
            {{"sohw"}, 2, "unexpected argument 'sohw'; did you mean 'show'?"},
            {{"--from", kData + "smi/dgx1-v100-4mlx.txt", "--format", "nccl-xml"},
             2,
-            "has no bus id, by which NCCL knows devices"}}));
+            "has no bus id, which NCCL needs"}}));
   std::vector<std::string> all = {"topo"};
   all.insert(all.end(), arguments.begin(), arguments.end());
   const Outcome outcome = run_gxp(all);

@@ -61,8 +61,8 @@ TEST_CASE("gxp topo path tells programs type, bandwidth, limit and verdicts", "[
 
 TEST_CASE("gxp topo path refuses what is no end of a path, and unknown variables", "[cmd]") {
   const auto [arguments, complaint] = GENERATE(table<std::vector<std::string>, std::string>(
-      {{{"GPU8", "GPU0"}, "there is no such part"},
-       {{"GPU0", "GPU1", "--nccl", "NCCL_DEBUG=1"}, "of NCCL's variables only"},
+      {{{"GPU8", "GPU0"}, "no such device"},
+       {{"GPU0", "GPU1", "--nccl", "NCCL_DEBUG=1"}, "only these NCCL variables affect paths"},
        {{"GPU0", "GPU1", "--nccl", "NCCL_P2P_LEVEL"}, "must be NAME=VALUE"}}));
   std::vector<std::string> all = {"topo", "path", "--from", kOci};
   all.insert(all.end(), arguments.begin(), arguments.end());

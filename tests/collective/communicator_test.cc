@@ -169,7 +169,7 @@ TEST_CASE("device memory is refused") {
       comm.all_reduce({nullptr, 8, MemorySpace::kCuda}, DType::kF32, ReduceOp::kSum);
     });
   });
-  CHECK(contains(errors.front(), "does not reach the ranks"));
+  CHECK(contains(errors.front(), "cannot access the ranks"));
 }
 
 TEST_CASE("a message in device memory is refused where the transport does not reach it") {

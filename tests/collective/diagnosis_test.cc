@@ -125,9 +125,9 @@ const std::vector<DiagnosisCase>& cases() {
    {Rank().in(all_reduce(17), 1, 1), Rank().in(all_reduce(17), 1, 2), silent()}, 0, 2,
    {"it does not respond"}},
   {"a rank that has left", {Rank().in(all_reduce(17), 0, 1), left()}, 0, 1,
-   {"it has left the job in good order; needed for all-reduce 17"}},
+   {"it has left the job normally; needed for all-reduce 17"}},
   {"a rank that tells nothing", {Rank().in(all_reduce(17), 0, 1), without_recorder()}, 0, 1,
-   {"it does not say what it does; needed for all-reduce 17"}},
+   {"it does not report its state; needed for all-reduce 17"}},
   {"a rank that has failed in it",
    {Rank().in(all_reduce(17), 0, 1),
     Rank().in(all_reduce(17), 0, 0).left(FlightEntry::State::kFailed)}, 0, 1,
@@ -170,8 +170,8 @@ const std::vector<DiagnosisCase>& cases() {
    {"rank 0 waits for it in receive 3 (64 B from rank 1); its last operation: all-reduce 3"}},
   {"a message that is on its way is no deadlock",
    {Rank().in(all_reduce(17), 2, 1), Rank().did(all_reduce(17)).in(all_reduce(18), 0, 0)}, 1, 1,
-   {"rank 0 has got no message from it in all-reduce 17 (4096 f32, sum), 16 KiB, of which it has "
-    "done its part: is a link slow or cut, or was a message lost?"}},
+   {"rank 0 has received no message from it in all-reduce 17 (4096 f32, sum), 16 KiB, of which it "
+    "has done its part: is a link slow or cut, or was a message lost?"}},
   {"two ranks that both send first", {Rank().in(send_to(1), 1), Rank().in(send_to(0), 0)}, 1, 0,
    {"deadlock, the ranks wait for each other in a circle: rank 0 in send 3 (64 B to rank 1) waits "
     "for rank 1, rank 1 in send 3 (64 B to rank 0) waits for rank 0"}},
@@ -190,7 +190,7 @@ const std::vector<DiagnosisCase>& cases() {
   {"all in one operation, no message moves",
    {Rank().in(all_reduce(17), 3, 2), Rank().in(all_reduce(17), 2, 0),
     Rank().in(all_reduce(17), 3, 1)}, 2, 0,
-   {"rank 1 has got no message from it in all-reduce 17", "in a circle: is a link slow"}},
+   {"rank 1 has received no message from it in all-reduce 17", "in a circle: is a link slow"}},
   {"a circle hides a missing rank",
    {Rank().in(all_reduce(17), 0, 1), Rank().in(all_reduce(17), 0, 0), idle(16)}, 0, 2,
    {"it has not entered all-reduce 17"}},

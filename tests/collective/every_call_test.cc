@@ -222,7 +222,7 @@ TEST_CASE("every algorithm gives every operation's result over every transport",
 TEST_CASE("every way of shared memory gives every operation's result") {
   const std::string transport = GENERATE("shm", "shm mapped");
   CommunicatorOptions options;
-  options.selection.algorithm = GENERATE("copied", "kernel", "tiles");
+  options.selection.algorithm = GENERATE("copied", "cma", "tiles");
   CAPTURE(transport, options.selection.algorithm);
   require_none(run_over_ranks(transport, 3, options, [&](Communicator& comm) {
     return check_everything(comm, options.selection.algorithm);

@@ -140,8 +140,8 @@ NcclResult start(NcclComm* comm, NcclStream stream, Work work) {
 }
 
 // Every rank gives something; use(all, by rank) when all have come.
-NcclResult meet(NcclComm* comm, NcclStream stream, const std::function<Bytes()>& give,
-                const std::function<void(const std::vector<const Bytes*>&)>& use) {
+NcclResult rendezvous(NcclComm* comm, NcclStream stream, const std::function<Bytes()>& give,
+                      const std::function<void(const std::vector<const Bytes*>&)>& use) {
   const std::string name = comm->id + "/" + std::to_string(comm->calls++) + "/";
   const auto begin = [=] { post(name + std::to_string(comm->rank), give()); };
   const auto finish = [=] {
@@ -209,28 +209,28 @@ NcclResult ncclCommInitRankConfig(NcclComm** comm, int ranks, NcclUniqueId id, i
   if (config->blocking != 0 || config->magic != 0xcafebeef) return NcclResult::kInvalidArgument;
   if (controls.on_config) controls.on_config(*config);
   *comm = make_comm(id.bytes, rank, ranks);
-  return meet(
+  return rendezvous(
       *comm, nullptr, [] { return Bytes(); }, [](const auto&) {});
 }
 
 #if FAKE_NCCL_VERSION >= 21801
 NcclResult ncclCommSplit(NcclComm* comm, int color, int key, NcclComm** part, NcclConfig*) {
-  struct Wish {
+  struct Request {
     int color, key;
   } const mine{color, key};
   const std::string id = comm->id + "." + std::to_string(comm->calls) + "." + std::to_string(color);
   const auto take = [=](const std::vector<const Bytes*>& all) {
     std::map<std::pair<int, int>, int> members;  // (key, rank)
     for (int rank = 0; rank < comm->size; ++rank) {
-      Wish wish{};
-      std::memcpy(&wish, all[size_t(rank)]->data(), sizeof wish);
-      if (wish.color == color) members[{wish.key, rank}] = rank;
+      Request request{};
+      std::memcpy(&request, all[size_t(rank)]->data(), sizeof request);
+      if (request.color == color) members[{request.key, rank}] = rank;
     }
     const auto me = members.find({key, comm->rank});
     if (color >= 0)
       *part = make_comm(id, int(std::distance(members.begin(), me)), int(members.size()));
   };
-  return meet(
+  return rendezvous(
       comm, nullptr, [=] { return bytes_at(&mine, sizeof mine); }, take);
 }
 
@@ -260,7 +260,7 @@ NcclResult ncclCommWindowRegister(NcclComm* comm, void* data, size_t, gxp::NcclW
                                   int) {
   *window = static_cast<gxp::NcclWindow*>(data);
   if (controls.on_register) controls.on_register("window", 1);
-  return meet(
+  return rendezvous(
       comm, nullptr, [] { return Bytes(); }, [](const auto&) {});
 }
 NcclResult ncclCommWindowDeregister(NcclComm*, gxp::NcclWindow*) {
@@ -330,7 +330,7 @@ NcclResult ncclAllReduce(const void* from, void* to, size_t count, NcclType type
                          NcclComm* comm, NcclStream stream) {
   const Reduction how{dtype_of(type), op, comm->factor};
   const size_t bytes = count * size_of(how.dtype);
-  return meet(
+  return rendezvous(
       comm, stream, [=] { return contribution(from, bytes, how); },
       [=](const auto& all) { reduce_into(to, 0, bytes, all, how); });
 }
@@ -339,7 +339,7 @@ NcclResult ncclReduce(const void* from, void* to, size_t count, NcclType type, N
   const Reduction how{dtype_of(type), op, comm->factor};
   const size_t bytes = count * size_of(how.dtype);
   const auto give = [=] { return contribution(from, bytes, how); };
-  return meet(comm, stream, give, [=](const auto& all) {
+  return rendezvous(comm, stream, give, [=](const auto& all) {
     if (comm->rank == root) reduce_into(to, 0, bytes, all, how);
   });
 }
@@ -348,14 +348,14 @@ NcclResult ncclReduceScatter(const void* from, void* to, size_t count, NcclType 
   const Reduction how{dtype_of(type), op, comm->factor};
   const size_t bytes = count * size_of(how.dtype);
   const auto give = [=] { return contribution(from, bytes * size_t(comm->size), how); };
-  return meet(comm, stream, give, [=](const auto& all) {
+  return rendezvous(comm, stream, give, [=](const auto& all) {
     reduce_into(to, bytes * size_t(comm->rank), bytes, all, how);
   });
 }
 NcclResult ncclAllGather(const void* from, void* to, size_t count, NcclType type, NcclComm* comm,
                          NcclStream stream) {
   const size_t bytes = count * size_of(dtype_of(type));
-  return meet(
+  return rendezvous(
       comm, stream, [=] { return bytes_at(from, bytes); },
       [=](const auto& all) {
         auto* next = static_cast<std::byte*>(to);
@@ -366,8 +366,8 @@ NcclResult ncclBroadcast(const void* from, void* to, size_t count, NcclType type
                          NcclComm* comm, NcclStream stream) {
   const size_t bytes = count * size_of(dtype_of(type));
   const auto give = [=] { return bytes_at(from, comm->rank == root ? bytes : 0); };
-  return meet(comm, stream, give,
-              [=](const auto& all) { std::memcpy(to, all[size_t(root)]->data(), bytes); });
+  return rendezvous(comm, stream, give,
+                    [=](const auto& all) { std::memcpy(to, all[size_t(root)]->data(), bytes); });
 }
 NcclResult ncclSend(const void* from, size_t count, NcclType type, int peer, NcclComm* comm,
                     NcclStream stream) {

@@ -60,7 +60,7 @@ std::vector<uint64_t> places(const std::string& transport, const Algorithm& algo
   return counts;
 }
 
-// Without the kernel's copies, only calls through tiles differ.
+// Without CMA, only calls through tiles differ.
 std::vector<const Algorithm*> algorithms_of(const std::string& transport) {
   std::vector<const Algorithm*> rows;
   for (const Algorithm& algorithm : algorithms()) {

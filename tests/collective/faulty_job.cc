@@ -23,7 +23,7 @@
 
 namespace {
 
-std::function<void()> before_copy;  // of this process, by the kernel
+std::function<void()> before_copy;  // of this process, by CMA
 
 }  // namespace
 
@@ -197,7 +197,7 @@ void FaultyJob::take_part(int rank, Fd listener) {
                                  .secret = &secret_,
                                  .deadline = soon(),
                                  .tcp = {.connections = 1, .buffer_bytes = 0},
-                                 .kernel_copies = scene_.transport != "shm mapped"};
+                                 .use_cma = scene_.transport != "shm mapped"};
   Ending& ending = board_->ranks[size_t(rank)];
   const bool strikes = blow.struck_s != nullptr && !through_tiles(scene_);
   const std::string name = scene_.transport.substr(0, scene_.transport.find(' '));
@@ -206,10 +206,10 @@ void FaultyJob::take_part(int rank, Fd listener) {
                                 strikes ? std::optional(scene_.at) : std::nullopt, ending.moves);
   Striker& striker = *transport;
   before_copy = [&striker] { striker.count(1); };
-  const bool by_kernel = in_shared_memory(scene_) && !through_tiles(scene_) &&
-                         scene_.algorithm->collective != Collective::kBarrier;
+  const bool by_cma = in_shared_memory(scene_) && !through_tiles(scene_) &&
+                      scene_.algorithm->collective != Collective::kBarrier;
   const CommunicatorOptions options{
-      .selection = {.algorithm = std::string(by_kernel ? "kernel" : scene_.algorithm->name),
+      .selection = {.algorithm = std::string(by_cma ? "cma" : scene_.algorithm->name),
                     .layout_invariant = false,
                     .channels = 1,
                     .segment_bytes = 64 << 10},

@@ -23,10 +23,10 @@ struct Scene {
     kLate,   // it never calls anything again
     kCount,  // it calls with twice the count
     kStop,   // it is stopped, or
-    kKill,   // killed, before it starts message or kernel's copy `at` of the call; where tiles are
+    kKill,   // killed, before it starts message or CMA copy `at` of the call; where tiles are
              // used, when it comes to place `at` of kPlaces in its buffers
   };
-  std::string transport;  // or "shm mapped", without the kernel's copies
+  std::string transport;  // or "shm mapped", without CMA
   const Algorithm* algorithm = nullptr;
   Mishap mishap = Mishap::kNone;
   int victim = 0;

@@ -89,7 +89,7 @@ TEST_CASE("auto does not take an NCCL that cannot serve, and needs no reason wit
   CHECK_THAT(reason_of(mixed), Catch::Contains("rank 1 has NCCL 2.27.3, rank 0 NCCL 2.28.9"));
   auto half = ranks_with_gpus(2);
   half[1].gpu = "";
-  CHECK(reason_of(half) == "not all ranks compute on GPUs");
+  CHECK(reason_of(half) == "not all ranks have GPUs");
   CHECK(reason_of({{"host", "", {}}, {"host", "", {}}}).empty());
 }
 

@@ -16,10 +16,10 @@ using namespace gxp;
 namespace {
 
 constexpr std::string_view kWhole = R"([machine]
-version = 1
+version = 2
 cpu = "A \"fast\" one"
 cores = 2
-kernel = "6.1"
+linux = "6.1"
 [shm-2]
 transport = "shm"
 ranks = 2
@@ -98,9 +98,9 @@ TEST_CASE("a broken profile is refused with the line and the key", "[collective]
   };
   const Row rows[] = {
       {"", "no machine.version"},
-      {with("version = 1\n", ""), "no machine.version"},
-      {with("version = 1", "version = 2"), "line 2: machine.version: 2 is not 1; calibrate again"},
-      {with("version = 1", "version = "), "line 2"},
+      {with("version = 2\n", ""), "no machine.version"},
+      {with("version = 2", "version = 1"), "line 2: machine.version: 1 is not 2; calibrate again"},
+      {with("version = 2", "version = "), "line 2"},
       {with("cores = 2", "cores = 0"), "line 4: machine.cores: 0 is not between"},
       {with("cores = 2", "cores = \"2\""), "machine.cores: must be a count"},
       {with("cores", "colour"), "machine.colour: there is no such key"},

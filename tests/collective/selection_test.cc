@@ -23,7 +23,8 @@ Profile simple_profile(int cores = 64) {
   tcp.transport = "tcp";
   LinkClass between{.transport = "tcp", .ranks = 2, .hosts = 2};
   between.curves["exchange"] = {{{1, 1e-4}, {1000, 1e-4}, {1000000, 1e-1}}};
-  return {.machine = {.cpu = "", .cores = cores, .kernel = ""}, .links = {shm, tcp, between}};
+  return {.machine = {.cpu = "", .cores = cores, .linux_release = ""},
+          .links = {shm, tcp, between}};
 }
 
 // Two ranks on one host over shm, or on one each over tcp, and what each all-reduce took them.

@@ -11,12 +11,12 @@ namespace {
 using enum Collective;
 using enum SharedWay;
 
-// All-reduces of 2 ranks: copies are best up to 2 KiB, tiles up to 64 KiB, then the kernel.
+// All-reduces of 2 ranks: copies are best up to 2 KiB, tiles up to 64 KiB, then CMA.
 LinkClass measured_ways() {
   LinkClass link{.transport = "shm", .ranks = 2, .hosts = 1};
   link.curves["copied-all-reduce"] = {{{256, 1e-6}, {65536, 2e-4}}};
   link.curves["tiles-all-reduce"] = {{{256, 5e-6}, {65536, 9e-6}, {1048576, 9e-5}}};
-  link.curves["kernel-all-reduce"] = {{{256, 8e-6}, {65536, 10e-6}, {1048576, 5e-5}}};
+  link.curves["cma-all-reduce"] = {{{256, 8e-6}, {65536, 10e-6}, {1048576, 5e-5}}};
   link.curves["placed-all-reduce"] = {{{256, 2e-6}, {65536, 3e-6}}};
   return link;
 }
@@ -35,7 +35,7 @@ Profile profile_for_messages() {
     const double seconds = algorithm.name == "recursive-doubling" ? 2e-7 : 1;
     ways.curves[message_curve_name(algorithm)] = {{{8, seconds}}};
   }
-  for (const std::string_view way : {"copied", "kernel", "tiles"})
+  for (const std::string_view way : {"copied", "cma", "tiles"})
     ways.curves[std::string(way) + "-all-reduce"] = {{{8, 1e-3}}};
   return with_ways(builtin_profile(), ways, true);
 }
@@ -43,21 +43,21 @@ Profile profile_for_messages() {
 }  // namespace
 
 TEST_CASE("the way that was measured to be fastest is taken", "[collective]") {
-  const WayLimits limits{.ranks = 2, .kernel = true};
+  const WayLimits limits{.ranks = 2, .cma = true};
   CHECK(ways_of(1024, limits).ordinary == kCopied);
   CHECK(ways_of(16384, limits).ordinary == kTiles);
-  CHECK(ways_of(1 << 20, limits).ordinary == kKernel);
-  CHECK(ways_of(1 << 20, {.ranks = 2, .kernel = false}).ordinary == kTiles);
+  CHECK(ways_of(1 << 20, limits).ordinary == kCma);
+  CHECK(ways_of(1 << 20, {.ranks = 2, .cma = false}).ordinary == kTiles);
   CHECK(ways_of(256, limits).communicator == kCopied);
   CHECK(ways_of(16384, limits).communicator == kPlaced);
 }
 
 TEST_CASE("a way that a user asks for is taken where it is possible", "[collective]") {
-  WayLimits limits{.ranks = 2, .kernel = true, .wanted = kKernel};
-  CHECK(ways_of(1024, limits).ordinary == kKernel);
+  WayLimits limits{.ranks = 2, .cma = true, .wanted = kCma};
+  CHECK(ways_of(1024, limits).ordinary == kCma);
   limits.wanted = kCopied;
   CHECK(ways_of(16384, limits).ordinary == kCopied);
-  CHECK(ways_of(1 << 20, limits).ordinary == kKernel);  // more than fits next to a line
+  CHECK(ways_of(1 << 20, limits).ordinary == kCma);  // more than fits next to a line
 }
 
 TEST_CASE("a profile with ways predicts the least of them", "[collective]") {
@@ -68,14 +68,14 @@ TEST_CASE("a profile with ways predicts the least of them", "[collective]") {
   CHECK(link.curve("exchange") != nullptr);
   const Profile without = with_ways(with_kernel, link, false);
   CHECK(find_ways(without, "shm", 2)->curve("staged-all-reduce")->at(1 << 20) == Approx(9e-5));
-  CHECK(find_ways(without, "shm", 2)->curve("kernel-all-reduce") == nullptr);
+  CHECK(find_ways(without, "shm", 2)->curve("cma-all-reduce") == nullptr);
   CHECK(to_toml(parse_profile(to_toml(with_kernel), "text")) == to_toml(with_kernel));
 }
 
 TEST_CASE("ranks that share memory send messages only where those were measured to be faster",
           "[collective]") {
   const GroupTopology two{.world_size = 2, .transport = "shm", .shared_arena = true};
-  const WayLimits limits{.ranks = 2, .kernel = true};
+  const WayLimits limits{.ranks = 2, .cma = true};
   const Call call{.collective = kAllReduce, .dtype = DType::kF32, .count = 4096};
   const auto plan = [&](const Profile& profile) {
     return select_with_sharing(call, {}, CostModel(two, profile), limits, MemoryOrigin::kOrdinary);

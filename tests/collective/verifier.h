@@ -1,6 +1,6 @@
 // Proves from recorded steps that an algorithm is right, for one shape:
 //   Matching    every message is received, with the elements that were sent, in order.
-//   Progress    no rank waits for ever, whatever the timing.
+//   Progress    no rank waits forever, whatever the timing.
 //   Content     nothing is read that holds nothing; each element of the result is, or holds each
 //               rank's contribution to, the right element exactly once; a barrier's ranks have all
 //               heard from all.

@@ -265,7 +265,7 @@ TEST_CASE("chunks that are wrong in the same way at both ends are found") {
 }
 
 TEST_CASE("a missing step is found") {
-  CHECK(finds("waits for ever", [](Schedule& s) { s[1].erase(s[1].end() - 2); }));
+  CHECK(finds("waits forever", [](Schedule& s) { s[1].erase(s[1].end() - 2); }));
 }
 
 TEST_CASE("a send that nobody receives is found") {
@@ -275,12 +275,12 @@ TEST_CASE("a send that nobody receives is found") {
 }
 
 TEST_CASE("a swapped peer is found") {
-  CHECK(finds("waits for ever", [](Schedule& s) { s[2][0].to = 4; }));
-  CHECK(finds("waits for ever", [](Schedule& s) { s[2][1].from = 0; }));
+  CHECK(finds("waits forever", [](Schedule& s) { s[2][0].to = 4; }));
+  CHECK(finds("waits forever", [](Schedule& s) { s[2][1].from = 0; }));
 }
 
 TEST_CASE("a cycle of blocking receives is found") {
-  CHECK(finds("rank 4 step 0 (fold [10, 15) from 3): waits for ever", [](Schedule& s) {
+  CHECK(finds("rank 4 step 0 (fold [10, 15) from 3): waits forever", [](Schedule& s) {
     for (auto& steps : s) std::swap(steps[0], steps[1]);
   }));
 }
@@ -288,7 +288,7 @@ TEST_CASE("a cycle of blocking receives is found") {
 TEST_CASE("waiting for room that the peer makes only later is found") {
   // Both send all and then receive into it: neither can take before its own has been taken.
   CHECK(finds(
-      "waits for ever",
+      "waits forever",
       [](Schedule& s) {
         for (int rank : {0, 1}) {
           s[size_t(rank)] = {{.to = 1 - rank, .leaving = {0, 23}},
@@ -300,7 +300,7 @@ TEST_CASE("waiting for room that the peer makes only later is found") {
 
 TEST_CASE("moving something over what a peer has not taken is found") {
   CHECK(finds(
-      "waits for ever",
+      "waits forever",
       [](Schedule& s) {
         for (int rank : {0, 1}) {
           s[size_t(rank)] = {{.to = 1 - rank, .leaving = {0, 9}},

@@ -89,6 +89,7 @@ TEST_CASE("a bad line is named with its place, key, rule and value", "[config]")
   const auto [line, message] = GENERATE(table<std::string, std::string>({
       {"[optim]\nlrr = 1", "run.toml:4: optim.lrr: unknown key; did you mean 'lr'?"},
       {"[optim]\nfoo = 1", "run.toml:4: optim.foo: unknown key"},
+      {"[comm]\nkernel_copies = false", "run.toml:4: comm.kernel_copies: is now called comm.cma"},
       {"[optm]\nlr = 1", "run.toml:3: optm: unknown section; did you mean 'optim'?"},
       {"[optim]\nlr = -1", "run.toml:4: optim.lr: must be positive, is -1.0"},
       {"[optim]\nlr = nan", "run.toml:4: optim.lr: must be finite, is nan"},
@@ -116,8 +117,8 @@ TEST_CASE("a bad line is named with its place, key, rule and value", "[config]")
        "run.toml:3: data.valid: must be a list of strings, is a list with other things than "
        "strings"},
       {"[train]\nprofile_steps = '12-10'",
-       "run.toml:4: train.profile_steps: must be two steps in their order, as \"10-12\", is "
-       "\"12-10\""},
+       "run.toml:4: train.profile_steps: must be two steps in ascending order, such as \"10-12\", "
+       "is \"12-10\""},
       {"[train]\nsteps = 11\nprofile_steps = '10-12'",
        "run.toml:5: train.profile_steps: must end by train.steps (11), is 10-12"},
       {"[model]\nheads = 5", "run.toml:4: model.heads: must divide model.hidden (256), is 5"},
@@ -138,8 +139,8 @@ TEST_CASE("a bad line is named with its place, key, rule and value", "[config]")
       {"sequence = 257", "run.toml:3: data.sequence: must be at most model.context (256), is 257"},
       {"[train]\nvalid_every = 2", "run.toml:4: train.valid_every: needs files in data.valid"},
       {"[offload]\noptimizer = 'memory'\n[train]\nfrozen = ['h.*']",
-       "run.toml:4: offload.optimizer: must be none with train.frozen, is memory: its tiles are of "
-       "the state of all tensors"},
+       "run.toml:4: offload.optimizer: must be none with train.frozen, is memory: offload needs "
+       "the optimizer state of all tensors"},
       {"[offload]\noptimizer = 'memory'\n[optim]\nstate_dtype = 'int8'",
        "run.toml:4: offload.optimizer: must be none with optim.state_dtype int8, is memory: the "
        "scales of its blocks do not fill tiles; bf16 can be offloaded"},
@@ -152,11 +153,10 @@ TEST_CASE("a bad line is named with its place, key, rule and value", "[config]")
       {"[train]\nmatmul = 'fp8'\nprecision = 'fp16'",
        "run.toml:4: train.matmul: must be precision with train.precision fp16; fp8 is for bf16"},
       {"[train]\nfp8_weights = 'kept'\nprecision = 'bf16'",
-       "run.toml:4: train.fp8_weights: must be again with train.matmul precision; only fp8 "
-       "products have codes"},
+       "run.toml:4: train.fp8_weights: must be again with train.matmul precision; it is for fp8"},
       {"[train]\nfp8_accumulation = 'fast'\nprecision = 'bf16'",
-       "run.toml:4: train.fp8_accumulation: must be f32 with train.matmul precision; only fp8 "
-       "products have fast sums"},
+       "run.toml:4: train.fp8_accumulation: must be f32 with train.matmul precision; fast "
+       "accumulation is for fp8"},
       {"[train]\nmatmul = 'tf32'\nprecision = 'bf16'",
        "run.toml:4: train.matmul: must be precision with train.precision bf16; tf32 is for fp32"},
       {"[train]\nprecision = 'bf16'\ngrad_accum_dtype = 'fp16'",
@@ -237,7 +237,7 @@ TEST_CASE("text that is not TOML is reported with its line, and nothing else is"
   const auto [text, start] = GENERATE(table<std::string, std::string>({
       {"[model]\nhidden = = 3\n", "run.toml:2: not valid TOML: "},
       {"[model]\n[[ =]]\n", "run.toml:2: not valid TOML: a name must follow '['"},
-      {"[model]\nx = [0,\n}", "run.toml:1: not valid TOML: it is no TOML; is a list not closed?"},
+      {"[model]\nx = [0,\n}", "run.toml:1: not valid TOML: it is not TOML; is a list not closed?"},
   }));
   const std::string message = complaint(text);
   CHECK(message.starts_with(start));
@@ -276,8 +276,7 @@ TEST_CASE("a file that cannot be read is an error of the system", "[config]") {
       {{"/nonexistent/run.toml", "read run file /nonexistent/run.toml: No such file or directory"},
        {"/", "read run file /: Is a directory"},
        {"/dev/zero",
-        "read run file /dev/zero: it is a device, not a regular file; write what it gives to "
-        "one"}}));
+        "read run file /dev/zero: it is a device, not a regular file; copy its contents to one"}}));
   try {
     load_config(path);
     FAIL("loaded " << path);

@@ -43,7 +43,7 @@ TEST_CASE("processes measure every operation on GPUs, and the JSON tells where",
   CHECK(report["device"] == "cuda");
   CHECK(report["collectives_on"] == "the GPUs' memory");
   CHECK(report["messages_on"] ==
-        "pinned host memory: engine 'native' over transport shm sends the host's memory");
+        "pinned host memory: engine 'native' over transport shm sends host memory only");
   CHECK(report["devices"][1]["gpu"] == 0);
   CHECK(report["devices"][1]["bus_id"] == "0000:3B:00.0");
   REQUIRE(report["copies"].size() == 3);  // two ranks' own, and out of the other's
@@ -99,8 +99,8 @@ TEST_CASE("GPUs that do not reach each other are measured through pinned memory"
 
 TEST_CASE("what --device cuda cannot do is refused before ranks start", "[bench]") {
   const auto [more, words] = GENERATE(table<std::vector<std::string>, std::string>(
-      {{{"--explain"}, "--explain, --calibrate and --simulate are about the host's memory"},
-       {{"--codec", "int8"}, "--codec int8: it encodes the host's memory"},
+      {{{"--explain"}, "--explain, --calibrate and --simulate support only host memory"},
+       {{"--codec", "int8"}, "--codec int8: codecs work on host memory"},
        {{"-b", "64G", "-e", "64G"}, "lower --maxbytes or start fewer ranks"}}));
   const Outcome done = run_bench(more);
   CAPTURE(done.err);

@@ -53,7 +53,7 @@ TEST_CASE("ranks do without shared memory if one of them cannot make it") {
     return joined.support().reason + (comm.supports_memory(MemorySpace::kCuda) ? "!" : "");
   });
   for (const std::string& reason : reasons) {
-    CHECK(contains(reason, "rank 1: the NVIDIA driver makes no memory of GPU 0"));
+    CHECK(contains(reason, "rank 1: the NVIDIA driver cannot export memory of GPU 0"));
     CHECK(!contains(reason, "!"));
   }
 }

@@ -16,7 +16,9 @@ class ForwardedFolds : public DeviceFolds {
                 const FoldOptions& options) override {
     folds_->fold_all(stream, targets, sources, bytes, dtype, op, options);
   }
-  void meet(Stream& stream, const Meeting& meeting) override { folds_->meet(stream, meeting); }
+  void barrier(Stream& stream, const DeviceBarrier& barrier) override {
+    folds_->barrier(stream, barrier);
+  }
 
  private:
   std::unique_ptr<DeviceFolds> folds_;

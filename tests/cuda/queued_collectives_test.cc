@@ -1,4 +1,4 @@
-// Collectives that are queued between the memories of GPUs, whose streams meet (group_meetings.h):
+// Collectives that are queued between the memories of GPUs, whose streams meet (group_barriers.h):
 // on emulated ones, since each rank needs its own.
 #include "lib/collective/engine/device_memory/device_executor.h"
 #include "tests/collective/run_ranks_of.h"

@@ -15,8 +15,8 @@ WIDTHS = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 STORE = re.compile(r"\bSTG(\.\S+)?\s+(?:desc\[\w+\])?\[(?P<base>R(?P<register>\d+)[^\]]*?)(?P<offset>\+-?0x[0-9a-f]+)?\]")
 WRITE = re.compile(r"^(?:@!?U?P\w+\s+)?(?P<name>[A-Z][A-Z0-9_.]*)\s+(?:P\w+,\s*)*R(?P<register>\d+)\b")
 # Kernels in which a thread has neighbours that it writes one by one: <1, ...> where arrays do not lie in fours, sums up to
-# each element, words that lie at odd halves, and the words of a meeting, which one thread writes.
-ONE_BY_ONE = re.compile(r"ILi1E|sum_up_counts|encode_blocks|meet_kernel")
+# each element, words that lie at odd halves, and the words of a barrier, which one thread writes.
+ONE_BY_ONE = re.compile(r"ILi1E|sum_up_counts|encode_blocks|barrier_kernel")
 
 
 def registers_written(instruction):

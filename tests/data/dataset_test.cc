@@ -127,8 +127,8 @@ TEST_CASE("a file that is no text, shard, array or rows is refused as what it is
        {"a.npy", more, "called .npy"},
        {"train.bin", more, "nanoGPT"},
        {"train.u16", more, "bare token ids"},
-       {"tokens", "h\0e\0l\0l\0o\0"s, "no text: it has bytes that are 0"},
-       {"tokens", more + "\0"s, "no text: it has bytes that are 0"},
+       {"tokens", "h\0e\0l\0l\0o\0"s, "not text: it has zero bytes"},
+       {"tokens", more + "\0"s, "not text: it has zero bytes"},
        {"tokens", "\x01\x02\x03\x10" + std::string(90, 'x'), "control bytes"}}));
   CAPTURE(name, words);
   const std::string path = dir.write(name, content);
@@ -204,10 +204,10 @@ TEST_CASE("each unusable file has its own message", "[data]") {
       {"/dev/null", ErrorKind::kIo, "not a regular file"},
       {dir.write("empty", ""), ErrorKind::kCorrupt, "is empty"},
       {dir.write("short", "abcd"), ErrorKind::kConfig, "4 tokens, but one sample takes 5"},
-      {dir.write("odd.i32", "abc"), ErrorKind::kCorrupt, "no whole number of int32"},
-      {dir.write("cut.i32", counting_tokens(11)), ErrorKind::kCorrupt, "no whole number of rows"},
+      {dir.write("odd.i32", "abc"), ErrorKind::kCorrupt, "the size of an int32 token"},
+      {dir.write("cut.i32", counting_tokens(11)), ErrorKind::kCorrupt, "the row length"},
       {dir.write_shard("cut.bin", {20240520, 1, 10}, counting_tokens<uint16_t>(9)),
-       ErrorKind::kCorrupt, "promises 10 tokens in 1044 bytes, the file has 1042"},
+       ErrorKind::kCorrupt, "declares 10 tokens in 1044 bytes, the file has 1042"},
       {dir.write("head.bin", Tokens{20240801, 7, 1}), ErrorKind::kCorrupt, "header"},
       {dir.write_shard("v2.bin", {20240520, 2, 9}, counting_tokens<uint16_t>(9)),
        ErrorKind::kCorrupt, "version 2"},
@@ -217,14 +217,14 @@ TEST_CASE("each unusable file has its own message", "[data]") {
       {numpy(">u2", "(9,)"), ErrorKind::kCorrupt, "an array of type '>u2'"},
       {numpy("<u2", "()"), ErrorKind::kCorrupt, "an array of 0 dimensions"},
       {numpy("<u2", "(3, 3, 1)"), ErrorKind::kCorrupt, "an array of 3 dimensions"},
-      {numpy("<u2", "(10,)"), ErrorKind::kCorrupt, "promises (10) elements of 2 bytes"},
-      {numpy("<u2", "(8,)"), ErrorKind::kCorrupt, "the file has 18 bytes"},
-      {numpy("<u2", "(18446744073709551615, 9)"), ErrorKind::kCorrupt, "promises"},
-      {numpy("<u2", "(9, 0)"), ErrorKind::kCorrupt, "promises"},
+      {numpy("<u2", "(10,)"), ErrorKind::kCorrupt, "declares (10) elements of 2 bytes"},
+      {numpy("<u2", "(8,)"), ErrorKind::kCorrupt, "but 18 bytes follow"},
+      {numpy("<u2", "(18446744073709551615, 9)"), ErrorKind::kCorrupt, "declares"},
+      {numpy("<u2", "(9, 0)"), ErrorKind::kCorrupt, "declares"},
       {numpy("<u2", "9"), ErrorKind::kCorrupt, "has no shape"},
       {dir.write("records.npy", "\x93NUMPY\1"s + "\0\x20\0{'descr': [('a', '<u2')]         "s),
-       ErrorKind::kCorrupt, "is of records"},
-      {dir.write("cut.npy", "\x93NUMPY\1\0\x76\0{'descr'"s), ErrorKind::kCorrupt, "is cut"},
+       ErrorKind::kCorrupt, "holds records"},
+      {dir.write("cut.npy", "\x93NUMPY\1\0\x76\0{'descr'"s), ErrorKind::kCorrupt, "is truncated"},
   };
   for (const Case& each : cases) {
     CAPTURE(each.path);
@@ -262,7 +262,7 @@ TEST_CASE("a file that is cut after it was opened is an error in the samples tha
   const auto [kind, text] = error_of([&] { sample_at(data, 15000); });
   CHECK(kind == ErrorKind::kCorrupt);
   CHECK_THAT(text, Catch::Matchers::Contains(path) &&
-                       Catch::Matchers::Contains("had 100000 when it was opened"));
+                       Catch::Matchers::Contains("had 100000 bytes when it was opened"));
   CHECK(error_of([&] { sample_at(data, 1638); }).kind == ErrorKind::kCorrupt);  // the edge
 }
 

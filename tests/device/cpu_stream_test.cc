@@ -117,7 +117,7 @@ TEST_CASE("synchronise names the work that is not done at the deadline") {
   entered.get_future().wait();
   CHECK_THROWS_WITH(stream->synchronize(Deadline::after(20ms)),
                     Catch::Matchers::Contains("stream 'compute'") &&
-                        Catch::Matchers::Contains("is not done after 0.02 s"));
+                        Catch::Matchers::Contains("has not finished after 0.02 s"));
   gate.opened.set_value();
   CHECK_NOTHROW(stream->synchronize(soon()));
 }

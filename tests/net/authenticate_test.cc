@@ -35,8 +35,8 @@ struct Outcome {
   Caught server;
 };
 
-Outcome meet(const Secret& client_secret, const Secret& server_secret,
-             const std::string& server_purpose = "test") {
+Outcome handshake(const Secret& client_secret, const Secret& server_secret,
+                  const std::string& server_purpose = "test") {
   const Ends ends = make_ends();
   Outcome outcome;
   auto server = std::async(std::launch::async, [&] {
@@ -58,14 +58,15 @@ Outcome meet(const Secret& client_secret, const Secret& server_secret,
 
 TEST_CASE("with one secret both ends learn the other's rank", "[net]") {
   const Secret secret = Secret::generate();
-  const Outcome outcome = meet(secret, secret);
+  const Outcome outcome = handshake(secret, secret);
   CHECK(outcome.client_sees == 0);
   CHECK(outcome.server_sees == 3);
 }
 
 TEST_CASE("with different secrets or purposes both ends refuse", "[net]") {
   const Secret secret = Secret::generate();
-  for (const Outcome& outcome : {meet(secret, Secret::generate()), meet(secret, secret, "other")}) {
+  for (const Outcome& outcome :
+       {handshake(secret, Secret::generate()), handshake(secret, secret, "other")}) {
     for (const Caught& end : {outcome.client, outcome.server}) {
       CHECK(end.kind == ErrorKind::kPeer);
       CHECK(end.says("the job secret differs"));

@@ -40,7 +40,7 @@ TEST_CASE("who quotes a rank that speaks for itself is not repeated", "[net]") {
 
 TEST_CASE("that a killed rank is lost is not asked once more; what it did last is told", "[net]") {
   ExitMessages words;
-  words.take(0, "gxp: error: rank 1: its connection ended without goodbye; was it killed?\n");
+  words.take(0, "gxp: error: rank 1: its connection ended without a goodbye; was it killed?\n");
   words.take(2, "gxp: error: rank 1: it ended; was it killed? Its last operation: barrier 7\n");
   words.take(3, "gxp: error: rank 4: it ended; was it killed?\n");
   CHECK(words.take_new(1, true) ==

@@ -33,7 +33,7 @@ Rendezvous join() {
 }
 
 // Says who it is and what it gathers.
-int meet(const RankIdentity& identity, const Arguments&) {
+int rendezvous(const RankIdentity& identity, const Arguments&) {
   Rendezvous job = join();
   const auto all = job.store->gather("ranks", std::to_string(identity.rank), Deadline::after(20s));
   std::string text =
@@ -129,10 +129,10 @@ struct Behaviour {
   std::string_view name;
   int (*run)(const RankIdentity&, const Arguments&);
 };
-constexpr Behaviour kBehaviours[] = {{"meet", meet},           {"fail_one", fail_one},
-                                     {"stubborn", stubborn},   {"await_signals", await_signals},
-                                     {"flood", flood},         {"stop_itself", stop_itself},
-                                     {"tell_cpus", tell_cpus}, {"be_traced", be_traced}};
+constexpr Behaviour kBehaviours[] = {{"rendezvous", rendezvous}, {"fail_one", fail_one},
+                                     {"stubborn", stubborn},     {"await_signals", await_signals},
+                                     {"flood", flood},           {"stop_itself", stop_itself},
+                                     {"tell_cpus", tell_cpus},   {"be_traced", be_traced}};
 
 int behave(const Arguments& arguments) {
   const RankIdentity identity = identity_from(process_environment());

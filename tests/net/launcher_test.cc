@@ -106,7 +106,7 @@ class Launch {
 
 }  // namespace
 
-TEST_CASE("a rank that the kernel ended for want of memory is told as one", "[net]") {
+TEST_CASE("a rank that the OOM killer ended is reported as one", "[net]") {
   const ChildProcess::Program program{"/bin/sh", {"sh", "-c", "kill -9 $$"}, {}};
   ChildProcess rank(3, program);
   std::optional<int> status;
@@ -114,7 +114,7 @@ TEST_CASE("a rank that the kernel ended for want of memory is told as one", "[ne
   JobOutcome outcome;
   outcome.add(rank, *status);
   CHECK(outcome.describe(0) == "rank 3 was killed by signal 9 (SIGKILL)");
-  CHECK(contains(outcome.describe(1), "SIGKILL), as the kernel does where memory runs out"));
+  CHECK(contains(outcome.describe(1), "SIGKILL), as the OOM killer does"));
 }
 
 TEST_CASE("ranks that are a multiple of the CPUs share each with as many others") {
@@ -136,7 +136,7 @@ TEST_CASE("ranks that are a multiple of the CPUs share each with as many others"
 }
 
 TEST_CASE("launched ranks meet through an inherited port and a secret of their own", "[net]") {
-  Launch launch({"3", "1", "2000", "meet"});
+  Launch launch({"3", "1", "2000", "rendezvous"});
   CHECK(launch.end() == 0);
   CAPTURE(launch.errors);
   CHECK(sorted_lines(launch.output) ==
@@ -243,7 +243,7 @@ TEST_CASE("no rank outlives a launcher that is killed", "[net]") {
 }
 
 TEST_CASE("several hosts without a master are told what is missing", "[net]") {
-  Launch launch({"1", "2", "2000", "meet"});
+  Launch launch({"1", "2", "2000", "rendezvous"});
   CHECK(launch.end() == 2);
   CHECK(contains(launch.errors, "--master"));
 }

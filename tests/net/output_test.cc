@@ -79,7 +79,7 @@ TEST_CASE("lines beyond the limit are dropped and counted, the others arrive in 
   }
   CHECK(text.size() < 16000);
   CHECK(text.starts_with(line + "\n" + line));
-  CHECK(text.ends_with(" lines are left out here, their reader was too far behind\n"));
+  CHECK(text.ends_with(" lines were dropped here, since their reader was too slow\n"));
   CHECK_FALSE(out.pending());
 }
 

@@ -144,7 +144,8 @@ TEST_CASE("a rank that does not come ends the wait at the deadline", "[net]") {
   Manager manager(1, [](const std::string& request, std::string answer) {
     return request == "cmd=barrier_in" ? "" : answer;
   });
-  CHECK(pass(manager, 1, "text", 50ms)[0].find("not all came within 0.05 s") != std::string::npos);
+  CHECK(pass(manager, 1, "text", 50ms)[0].find("not all answered within 0.05 s") !=
+        std::string::npos);
   auto [mine, theirs] = socket_pair();
   const auto silent = [&] { pass_by_pmi(theirs.get(), true, "text", Deadline::after(20ms)); };
   CHECK(error_of(silent).kind == ErrorKind::kPeer);

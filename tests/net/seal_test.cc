@@ -51,7 +51,7 @@ struct SealedPair {
   Handshake server;
 };
 
-SealedPair meet(const Secret& secret, uint32_t client_ciphers, uint32_t server_ciphers) {
+SealedPair handshake(const Secret& secret, uint32_t client_ciphers, uint32_t server_ciphers) {
   SealedPair pair{{Role::kClient, secret, "test", 1, "peer", client_ciphers},
                   {Role::kServer, secret, "test", 0, "peer", server_ciphers}};
   const auto proof = pair.client.answer(pair.server.hello());
@@ -132,19 +132,19 @@ TEST_CASE("what is encrypted does not show its text", "[seal]") {
 
 TEST_CASE("each direction of each connection has a key of its own that both ends know", "[seal]") {
   const Secret secret = Secret::generate();
-  const SealedPair pair = meet(secret, 3, 3);
+  const SealedPair pair = handshake(secret, 3, 3);
   const SealKeys client = pair.client.keys(), server = pair.server.keys();
   CHECK(text_of(client.sending) == text_of(server.receiving));
   CHECK(text_of(client.receiving) == text_of(server.sending));
   CHECK(text_of(client.sending) != text_of(client.receiving));
-  const SealKeys other = meet(secret, 3, 3).client.keys();
+  const SealKeys other = handshake(secret, 3, 3).client.keys();
   CHECK(text_of(other.sending) != text_of(client.sending));
 }
 
 TEST_CASE("both ends take the fastest cipher that both have", "[seal]") {
   const Secret secret = Secret::generate();
   const auto agreed = [&](uint32_t client, uint32_t server) {
-    const SealedPair pair = meet(secret, client, server);
+    const SealedPair pair = handshake(secret, client, server);
     CHECK(pair.client.keys().cipher == pair.server.keys().cipher);
     return pair.client.keys().cipher;
   };
@@ -161,5 +161,5 @@ TEST_CASE("a cipher that someone strikes from a hello on its way is a failed pro
   weakened[16] = 1;
   const auto proof = client.answer(server.hello());
   server.answer(weakened);
-  CHECK(error_of([&] { server.verify(proof); }).says("someone alters the connection"));
+  CHECK(error_of([&] { server.verify(proof); }).says("someone tampers with the connection"));
 }

@@ -78,7 +78,7 @@ TEST_CASE("a range of ports is read as two in their order", "[net]") {
     CAPTURE(text);
     const Caught caught = error_of([&] { parse_port_range(text, "comm.port_range"); });
     CHECK(caught.kind == ErrorKind::kConfig);
-    CHECK(caught.says(std::string("comm.port_range: must be two ports in their order")));
+    CHECK(caught.says(std::string("comm.port_range: must be two ports in ascending order")));
   }
 }
 
@@ -148,7 +148,7 @@ TEST_CASE("a local socket carries a descriptor to its peer", "[net]") {
   char byte = 0;
   CHECK((read(read_end.get(), &byte, 1) == 1 && byte == 'x'));
   write_all(client.get(), std::as_bytes(std::span("y", 1)), "rank 0", in_10_s());
-  CHECK(error_of([&] { receive_fd(server.get(), "rank 1", in_10_s()); }).says("has none"));
+  CHECK(error_of([&] { receive_fd(server.get(), "rank 1", in_10_s()); }).says("carries none"));
 }
 
 TEST_CASE("a local socket that nobody listens on is an error at the deadline", "[net]") {

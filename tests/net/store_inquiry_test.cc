@@ -149,7 +149,7 @@ TEST_CASE("a rank that dies during an inquiry is the verdict, with what it did l
   const FailureVerdict found = verdict.get();
   CHECK(found.rank == 2);
   // Between them stands how it ended, if the inquiry still lay unread in its socket.
-  CHECK(found.reason.starts_with("its connection ended without goodbye"));
+  CHECK(found.reason.starts_with("its connection ended without a goodbye"));
   CHECK(found.reason.ends_with("; was it killed? Rank 2 was at work."));
 }
 

@@ -85,7 +85,7 @@ TEST_CASE("an altered handshake lets nobody in", "[net]") {
   const Relay relay(job.endpoint, meddle_at(way, at));
   const Caught caught = error_of([&] { Store(relay.endpoint(), 1, 2, job.secret, soon()); });
   CAPTURE(caught.message);
-  CHECK(caught.says("someone alters the connection"));
+  CHECK(caught.says("someone tampers with the connection"));
 }
 
 TEST_CASE("an altered proof of a rank is told to it as a connection that is altered", "[net]") {
@@ -94,5 +94,5 @@ TEST_CASE("an altered proof of a rank is told to it as a connection that is alte
   const Caught caught = error_of([&] { Store(relay.endpoint(), 1, 2, job.secret, soon()); });
   CAPTURE(caught.message);
   CHECK(caught.says("though it has the same job secret"));
-  CHECK(caught.says("does someone alter the connection?"));
+  CHECK(caught.says("does someone tamper with the connection?"));
 }

@@ -65,7 +65,7 @@ TEST_CASE("a server without a descriptor left says so, and what to do", "[net]")
   const auto verdict = first->wait_verdict(soon());
   check_sys(setrlimit(RLIMIT_NOFILE, &before), "set a limit");
   REQUIRE(verdict);
-  CHECK(verdict->reason.find("let a rank in: Too many open files; raise") == 0);
+  CHECK(verdict->reason.find("accept a rank: Too many open files; raise") == 0);
 }
 
 TEST_CASE("once all ranks are there the store's port is closed, and strangers are gone", "[net]") {

@@ -80,8 +80,8 @@ TEST_CASE("ranks that do not come are named to every rank that did", "[net]") {
   for (const Caught& result : results) {
     CAPTURE(result.message);
     CHECK(result.kind == ErrorKind::kPeer);
-    CHECK((result.says("rank 2, 3 of 4 did not come within 0.2 s") ||
-           result.says("rank 2: it and rank 3 did not come to " + to_string(job.endpoint))));
+    CHECK((result.says("rank 2, 3 of 4 did not join within 0.2 s") ||
+           result.says("rank 2: it and rank 3 did not reach " + to_string(job.endpoint))));
   }
 }
 
@@ -149,9 +149,9 @@ TEST_CASE("a rank with another secret, world size or a rank in use is refused", 
     return error_of([&] { Store(job.endpoint, rank, world_size, secret, soon()); });
   };
   CHECK(join(1, 2, Secret::generate()).says("the job secret differs"));
-  CHECK(join(1, 3, job.secret).says("told of 3 ranks, rank 0 of 2"));
+  CHECK(join(1, 3, job.secret).says("world size is 3, that of rank 0 2"));
   CHECK(join(7, 2, job.secret).says("there are 2 ranks"));
-  CHECK(join(0, 2, job.secret).says("joined already"));
+  CHECK(join(0, 2, job.secret).says("already joined"));
   CHECK_FALSE(first->verdict().has_value());
 }
 
@@ -224,7 +224,7 @@ TEST_CASE("those who wait for a value are woken by a failure", "[net]") {
   second.reset();  // without close(): as when an exception unwinds
   const Caught caught = waiting.get();
   CHECK(caught.kind == ErrorKind::kPeer);
-  CHECK(caught.says("rank 1: its connection ended without goodbye"));
+  CHECK(caught.says("rank 1: its connection ended without a goodbye"));
 }
 
 TEST_CASE("an alarm set after the verdict is called at once", "[net]") {

@@ -77,8 +77,8 @@ TEST_CASE("a descriptor that this process may not open is its limit's fault", "[
   }();
   CAPTURE(caught.message);
   CHECK(caught.kind == ErrorKind::kIo);
-  CHECK(caught.says("receive a descriptor from rank 1: this process may have no more files open"));
-  CHECK(caught.says("(`ulimit -n`); raise that limit"));
+  CHECK(caught.says("receive a descriptor from rank 1: this process has "));
+  CHECK(caught.says("(`ulimit -n`); raise it"));
 }
 
 }  // namespace gxp

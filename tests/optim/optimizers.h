@@ -37,7 +37,7 @@ inline double gradient_of_step(size_t i, int step) {
 inline std::vector<std::string> optimizers_that(bool see_whole) {
   std::vector<std::string> names;
   for (const OptimizerRow& row : optimizers()) {
-    if ((row.spec({}).sees_whole != nullptr) == see_whole) names.emplace_back(row.name);
+    if ((row.spec({}).needs_unsharded != nullptr) == see_whole) names.emplace_back(row.name);
   }
   return names;
 }

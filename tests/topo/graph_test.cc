@@ -79,7 +79,7 @@ TEST_CASE("a graph that grows beyond its limit is an error", "[topo]") {
   HardwareGraph graph;
   for (size_t i = 0; i < HardwareGraph::kMaxVertices; ++i) graph.add_vertex(kGpu, "g");
   CHECK(complaint(ErrorKind::kConfig, [&] { graph.add_vertex(kGpu, "one more"); }) ==
-        "add one more to the hardware graph: it has 4096 vertices, the most there may be");
+        "add one more to the hardware graph: it has 4096 vertices, the limit");
 }
 
 }  // namespace gxp

@@ -122,7 +122,7 @@ TEST_CASE("what NCCL leaves out or stops at is told", "[topo]") {
   CHECK(paths.graph().notes ==
         std::vector<std::string>{
             "NCCL leaves GPU3 out: it has no rank, and others have one",
-            "the NVLink of GPU2 to 0000:09:00.0 leads to nothing that NCCL knows",
+            "the NVLink of GPU2 to 0000:09:00.0 leads to no device known to NCCL",
             "GPU1 lists a link to GPU2, which lists none back: NCCL stops there with \"Failed to "
             "find reverse path\""});
 }

@@ -23,7 +23,7 @@ TEST_CASE("a PCIe link is as NCCL reads it, and also as what it is", "[topo]") {
   const PcieLink written{.now = {32, 16}, .speed_text = "32.0 GT/s", .width_text = "16"};
   CHECK(nccl_pcie_gb_per_s(written) == 12);
   CHECK(physical_pcie_gb_per_s(written) == Approx(63.015));
-  // Idle now; NCCL reads what the kernel says it can do.
+  // Idle now; NCCL reads what Linux says it can do.
   const PcieLink probed{.now = {2.5, 4}, .most = {16, 8}};
   CHECK(nccl_pcie_gb_per_s(probed) == 12);
   CHECK(physical_pcie_gb_per_s(probed) == Approx(15.754));

@@ -66,7 +66,7 @@ TEST_CASE("GPUs that are lost, hidden or may not reach each other are noted", "[
   REQUIRE(notes.size() == 3);
   CHECK(notes[0].starts_with("GPU 1 (10000:01:00.0) is not below /sys/bus/pci"));
   CHECK(notes[1] == "GPU 2 does not answer NVML: GPU is lost");
-  CHECK(notes[2] == "GPU 0 may not write GPU 1's memory: the driver's settings switch it off");
+  CHECK(notes[2] == "GPU 0 may not write GPU 1's memory: the driver's settings disable it");
 }
 
 TEST_CASE("without the driver's library there is one clear error", "[topo][nvml]") {

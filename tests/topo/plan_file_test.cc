@@ -71,14 +71,15 @@ TEST_CASE("a plan that does not fit the job is refused", "[topo][plan]") {
 TEST_CASE("a damaged plan is refused by name", "[topo][plan]") {
   const std::string head = R"({"schema": "gxp.rank-plan/1", "topology": "t", )";
   const auto [text, said] = GENERATE_REF(table<std::string, std::string>(
-      {{"", "it is no JSON object with schema gxp.rank-plan/1"},
-       {R"({"schema": "gxp.rank-plan/2"})", "it is no JSON object with schema"},
+      {{"", "it is not a JSON object with schema gxp.rank-plan/1"},
+       {R"({"schema": "gxp.rank-plan/2"})", "it is not a JSON object with schema"},
        {head + R"("host_order": []})", "host_order has no hosts"},
-       {head + R"("host_order": [0, 0]})", "host_order is not each number from 0 to 1 once"},
+       {head + R"("host_order": [0, 0]})", "host_order is not a permutation of 0 to 1"},
        {head + R"("host_order": [0], "x": 1})", "it has an unknown key, x"},
        {head + R"("ranks_of_hosts": [2], "rings": [[0, 1]]})", "it has no groups"},
        {head + R"("ranks_of_hosts": [2], "rings": [[0, 2]], "groups": []})", "a ring has 2;"},
-       {head + R"("ranks_of_hosts": [2], "rings": [[0]], "groups": []})", "a ring is not each"},
+       {head + R"("ranks_of_hosts": [2], "rings": [[0]], "groups": []})",
+        "a ring is not a permutation"},
        {head + R"("ranks_of_hosts": [2], "rings": [[0, 1]], "groups": [0]})", "1 entries for 2"},
        {head + R"("ranks_of_hosts": [-2], "rings": [], "groups": []})", "ranks_of_hosts has -2"},
        {head + R"("ranks_of_hosts": [0], "rings": [], "groups": []})", "has 0 ranks"}}));

@@ -86,7 +86,8 @@ TEST_CASE("what decides on GPUDirect RDMA is the path, then the host's files",
   CHECK(verdict("mlx5_0").answer == RouteAnswer::kUnknown);
   planted.root.add_file("/sys/module/nvidia/refcnt", "0");
   CHECK(verdict("mlx5_0").rule ==
-        "neither nvidia-peermem nor DMA-BUF is there (the GPU's driver is not NVIDIA's open one)");
+        "neither nvidia-peermem nor DMA-BUF is available (the GPU's driver is not NVIDIA's open "
+        "one)");
   planted.root.add_file("/sys/module/nvidia_peermem/refcnt", "0");
   planted.root.add_file("/sys/kernel/mm/memory_peers/nv_mem/version", "1.0");
   CHECK(verdict("mlx5_0").answer == RouteAnswer::kYes);

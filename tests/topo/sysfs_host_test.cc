@@ -144,7 +144,7 @@ TEST_CASE("a PCIe root of no NUMA node lies where its CPUs are, or a note says t
   const HostTree host = read_system(planted.root);
   const PartId node = host.find_above(host.find_bus("0000:00:01.0"), PartKind::kNumaNode);
   CHECK(std::get<NumaNodeInfo>(host[node].info).number == (known ? 1 : 0));
-  CHECK(any_has(host.notes, "does not say to which NUMA node PCIe root 0000:00") == !known);
+  CHECK(any_has(host.notes, "does not report to which NUMA node PCIe root 0000:00") == !known);
 }
 
 TEST_CASE("CPUs that are online in no NUMA node are noted", "[topo]") {
@@ -158,7 +158,7 @@ TEST_CASE("what a host lacks is told with what that costs", "[topo]") {
   const HostTree host = read_system(PlantedHost(1).root);
   CHECK(any_has(host.absent, "no GPUs on PCIe"));
   CHECK(any_has(host.absent, "no RDMA devices"));
-  CHECK(any_has(host.absent, "no PCIe in /sys"));
+  CHECK(any_has(host.absent, "no PCIe devices in /sys"));
   const HostTree full = read_system(planted_gpu_host().root);
   CHECK(full.absent.empty());
   CHECK(full.notes.empty());

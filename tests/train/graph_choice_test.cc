@@ -33,23 +33,21 @@ TEST_CASE("graphs are recorded where a block's forward pass takes less than a mi
 TEST_CASE("graphs that are asked for on a CPU are an error") {
   const RunConfig config = golden_config("gpt2-tiny", 1, {"train.cuda_graphs=on"});
   CHECK_THROWS_WITH(make_backend(config.train, 1),
-                    "train.cuda_graphs on: the run is on device cpu, which has none; use auto or "
-                    "off");
+                    "train.cuda_graphs on: device cpu has no CUDA graphs; use auto or off");
 }
 
 TEST_CASE("steps that are to be profiled on a CPU are an error") {
   const RunConfig config =
       golden_config("gpt2-tiny", 1, {"train.profile_steps=1-2", "train.device=cpu"});
-  CHECK_THROWS_WITH(make_backend(config.train, 1),
-                    "train.profile_steps 1-2: the run is on device cpu, which CUDA's profilers do "
-                    "not see; leave it out");
+  CHECK_THROWS_WITH(
+      make_backend(config.train, 1),
+      "train.profile_steps 1-2: CUDA's profilers do not see device cpu; leave it out");
 }
 
 TEST_CASE("tensor cores that are asked for on a CPU are an error") {
   const RunConfig config = golden_config("gpt2-tiny", 1, {"train.matmul=tf32"});
   CHECK_THROWS_WITH(make_backend(config.train, 1),
-                    "train.matmul tf32: the run is on device cpu, which has no tensor cores; use "
-                    "precision");
+                    "train.matmul tf32: device cpu has no tensor cores; use precision");
 }
 
 }  // namespace gxp

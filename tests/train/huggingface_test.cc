@@ -65,7 +65,7 @@ TEST_CASE("a run does not begin with the weights of another model", "[train]") {
       {{{{"model_type", "gemma"}}, "model_type is gemma"},
        {{{"final_logit_softcapping", 30.0}}, "final_logit_softcapping is 30.0"},
        {{{"rope_parameters", {{"rope_theta", 5e5}}}},
-        "model.rope_theta is 500000.0 there and 10000.0 now"},
+        "model.rope_theta is 500000.0 there and 10000.0 in this run"},
        {{{"rms_norm_eps", 0.5}}, "model.norm_eps is 0.5 there"}}));
   const std::string file = GENERATE("", "/model.safetensors");
   CAPTURE(words, file);

@@ -27,7 +27,7 @@ class EndlessStream final : public Stream {
   void wait(Event& event) override { simulated_->wait(event); }
   void synchronize(Deadline deadline) override {
     std::this_thread::sleep_for(deadline.remaining());
-    fail(ErrorKind::kDevice, "synchronise stream 'compute': the GPU is not done");
+    fail(ErrorKind::kDevice, "synchronise stream 'compute': the GPU has not finished");
   }
 
  private:
@@ -96,7 +96,7 @@ TEST_CASE("a failed run leaves when a stream does not end, and says what failed 
     ::_exit(77);
   });
   CHECK(ended.code == exit_code(ErrorKind::kPeer));
-  CHECK_THAT(ended.errors, Catch::Contains("stream 'compute': the GPU is not done"));
+  CHECK_THAT(ended.errors, Catch::Contains("stream 'compute': the GPU has not finished"));
   CHECK_THAT(ended.errors, Catch::EndsWith("gxp: error: receive from rank 1: it is gone\n"));
 }
 

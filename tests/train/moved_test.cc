@@ -111,40 +111,41 @@ void set(NamedTensors& run, const std::string& key, const std::string& value) {
 }
 
 std::vector<Refusal> refusals() {
-  return {{nothing, {"model.layers=2"}, {"it has no tensor transformer.h.1.", "model.*"}},
-          {nothing, {"model.hidden=16"}, {"has the shape (19, 8), model.* asks for (19, 16)"}},
-          {nothing, {"optim.name=sgd"}, {"optim.name is \"adamw\" there and \"sgd\" now"}},
-          {[](NamedTensors& run) { run.step.reset(); }, {}, {"the step at which it was saved"}},
-          {[](NamedTensors& run) {
-             run.optimizer.steps = {{"transformer.wpe.weight", 3}};
-           },
-           {},
-           {"its optimizer has made 3 steps with 'transformer.wpe.weight'", "--step 3"}},
-          {[](NamedTensors& run) { set(run, "maximize", "true"); }, {}, {"say maximize on"}},
-          {[](NamedTensors& run) { set(run, "max_coeff", "10.0"); }, {}, {"say max_coeff = 10.0"}},
-          {[](NamedTensors& run) { std::erase_if(run.optimizer.groups[0].settings, is_amsgrad); },
-           {},
-           {"RAdam"}},
-          {weights_only, {}, {"it holds no optimizer state", "keeps adam_m, adam_v"}},
-          {[](NamedTensors& run) { erase(run, "transformer.wpe.weight", Role::kAdamV); },
-           {},
-           {"no optimizer state of transformer.wpe.weight (adam_v)"}},
-          {[](NamedTensors& run) { erase(run, "transformer.ln_f.bias", Role::kWeight); },
-           {},
-           {"it has no tensor transformer.ln_f.bias"}},
-          {[](NamedTensors& run) {
-             run.tensors.push_back(run.tensors.front());
-             run.tensors.back().info.name = "score.weight";
-           },
-           {},
-           {"it has the weight score.weight"}},
-          {[](NamedTensors& run) {
-             for (NamedTensor& tensor : run.tensors)
-               if (tensor.info.role == Role::kAdamM && tensor.info.name == "transformer.wpe.weight")
-                 tensor.info.shape = {64};
-           },
-           {},
-           {"the adam_m of transformer.wpe.weight has the shape (64)"}}};
+  return {
+      {nothing, {"model.layers=2"}, {"tensor transformer.h.1.", "does [model] in the run file"}},
+      {nothing, {"model.hidden=16"}, {"has the shape (19, 8), [model] requires (19, 16)"}},
+      {nothing, {"optim.name=sgd"}, {"optim.name is \"adamw\" there and \"sgd\" in this run"}},
+      {[](NamedTensors& run) { run.step.reset(); }, {}, {"the step at which it was saved"}},
+      {[](NamedTensors& run) {
+         run.optimizer.steps = {{"transformer.wpe.weight", 3}};
+       },
+       {},
+       {"the optimizer's step is 3 for 'transformer.wpe.weight'", "--step 3"}},
+      {[](NamedTensors& run) { set(run, "maximize", "true"); }, {}, {"have maximize on"}},
+      {[](NamedTensors& run) { set(run, "max_coeff", "10.0"); }, {}, {"have max_coeff = 10.0"}},
+      {[](NamedTensors& run) { std::erase_if(run.optimizer.groups[0].settings, is_amsgrad); },
+       {},
+       {"RAdam"}},
+      {weights_only, {}, {"it holds no optimizer state", "keeps adam_m, adam_v"}},
+      {[](NamedTensors& run) { erase(run, "transformer.wpe.weight", Role::kAdamV); },
+       {},
+       {"the optimizer state of transformer.wpe.weight (adam_v) is missing"}},
+      {[](NamedTensors& run) { erase(run, "transformer.ln_f.bias", Role::kWeight); },
+       {},
+       {"tensor transformer.ln_f.bias is missing"}},
+      {[](NamedTensors& run) {
+         run.tensors.push_back(run.tensors.front());
+         run.tensors.back().info.name = "score.weight";
+       },
+       {},
+       {"it has the weight score.weight"}},
+      {[](NamedTensors& run) {
+         for (NamedTensor& tensor : run.tensors)
+           if (tensor.info.role == Role::kAdamM && tensor.info.name == "transformer.wpe.weight")
+             tensor.info.shape = {64};
+       },
+       {},
+       {"the adam_m of transformer.wpe.weight has the shape (64)"}}};
 }
 
 TEST_CASE("a run is not continued from what contradicts it or lacks a part, which the error names",

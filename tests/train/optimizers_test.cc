@@ -140,14 +140,13 @@ TEST_CASE("a checkpoint of another optimizer is refused, with what each keeps", 
   const KeyValues lion = {{"optim.name", "\"lion\""}};
   CHECK_THROWS_WITH(
       resume_across({"optim.name=sgd", "optim.momentum=0.9"}, {"optim.name=lion"}, sgd, lion),
-      Catch::Contains("optim.name is \"sgd\" there and \"lion\" now"));
+      Catch::Contains("optim.name is \"sgd\" there and \"lion\" in this run"));
   CHECK_THROWS_WITH(
       resume_across({"optim.name=sgd"}, {"optim.name=sgd", "optim.momentum=0.9"}, sgd, sgd),
-      Catch::Contains(
-          "it holds no optimizer state, and optim.name = \"sgd\" as set now keeps momentum"));
+      Catch::Contains("it holds no optimizer state, but optim.name = \"sgd\" keeps momentum"));
   CHECK_THROWS_WITH(
       resume_across({"optim.name=sgd", "optim.momentum=0.9"}, {"optim.name=sgd"}, sgd, sgd),
-      Catch::Contains("it holds momentum, and"));
+      Catch::Contains("it holds momentum, but"));
 }
 
 TEST_CASE("any-world-size: moments of fewer bits are the same on 1, 2 and 4 ranks", "[train]") {
@@ -184,10 +183,10 @@ TEST_CASE("moments of 8-bit codes are not resumed as numbers, nor numbers as cod
   const KeyValues adamw = {{"optim.name", "\"adamw\""}};
   CHECK_THROWS_WITH(
       resume_across({"optim.state_dtype=int8"}, {}, adamw, adamw),
-      Catch::Contains("its moments are 8-bit codes, and optim.state_dtype is \"fp32\" now"));
+      Catch::Contains("its moments are 8-bit codes, but optim.state_dtype is \"fp32\""));
   CHECK_THROWS_WITH(
       resume_across({"optim.state_dtype=bf16"}, {"optim.state_dtype=int8"}, adamw, adamw),
-      Catch::Contains("its moments are numbers, not 8-bit codes, and"));
+      Catch::Contains("its moments are numbers, not 8-bit codes, but"));
 }
 
 TEST_CASE("training allocates the optimizer's bytes that memcalc says", "[train]") {

@@ -60,10 +60,10 @@ RunDirectories in(const TemporaryDirectory& top, const std::string& more_metrics
 }
 
 // The error of claiming them; "": there is none.
-std::string refusal(const RunDirectories& directories, EarlierRun wish = EarlierRun::kRefuse,
+std::string refusal(const RunDirectories& directories, EarlierRun request = EarlierRun::kRefuse,
                     ErrorKind kind = ErrorKind::kConfig) {
   try {
-    claim_directories(directories, wish);
+    claim_directories(directories, request);
   } catch (const Error& error) {
     CHECK(error.kind() == kind);
     return error.what();
@@ -97,8 +97,8 @@ TEST_CASE("a run does not start over what an earlier one has left, unless it is 
   CHECK(contains(text, " and " + directories.metrics[0]));
   CHECK(contains(text, "--resume"));
   CHECK(contains(text, "--overwrite"));
-  for (const EarlierRun wish : {EarlierRun::kContinue, EarlierRun::kReplace})
-    CHECK(refusal(directories, wish).empty());
+  for (const EarlierRun request : {EarlierRun::kContinue, EarlierRun::kReplace})
+    CHECK(refusal(directories, request).empty());
   CHECK(complete_steps(directories.checkpoints) == std::vector<uint64_t>{20, 100});
   CHECK(content_of(directories.metrics[0]) == kLine);
 }
@@ -122,9 +122,9 @@ TEST_CASE("two runs never share metrics and settings", "[train]") {
   one.train.run_dir = other.train.run_dir = top / "records";
   put_file(top / "records/resolved.toml",
            "[data]\ntrain = [\"text\"]\n[checkpoint]\ndir = \"" + one.checkpoint.dir + "\"\n");
-  const auto wish = GENERATE(EarlierRun::kRefuse, EarlierRun::kReplace);
-  CHECK(refusal(directories_of(one, ""), wish).empty());
-  const std::string text = refusal(directories_of(other, ""), wish);
+  const auto request = GENERATE(EarlierRun::kRefuse, EarlierRun::kReplace);
+  CHECK(refusal(directories_of(one, ""), request).empty());
+  const std::string text = refusal(directories_of(other, ""), request);
   CHECK(contains(text, "the run whose checkpoints are in " + one.checkpoint.dir));
   CHECK(contains(text, "train.run_dir"));
 }
@@ -133,7 +133,7 @@ TEST_CASE("a resume needs a checkpoint of gxp train, and makes no directory with
           "[train]") {
   const TemporaryDirectory top;
   const std::string none = refusal(in(top), EarlierRun::kContinue, ErrorKind::kIo);
-  CHECK(contains(none, "resume from " + top / "run/ckpt" + ": there is no checkpoint"));
+  CHECK(contains(none, "resume from " + top / "run/ckpt" + ": no checkpoint of gxp train there"));
   CHECK(contains(none, "start without --resume"));
   CHECK_FALSE(fs::exists(top / "run"));
   RunConfig config;
@@ -148,9 +148,9 @@ TEST_CASE("a file that holds something else than metrics is never taken for them
   const std::string file = top / "thesis.txt";
   put_file(file, GENERATE("Chapter 1\n", "{\"step\":\"x\"}\n"));
   put_checkpoint(in(top).checkpoints, 20);
-  const auto wish = GENERATE(EarlierRun::kContinue, EarlierRun::kReplace);
-  CHECK(contains(refusal(in(top, file), wish), "thesis.txt: it holds something else"));
-  CHECK(refusal(in(top, "/dev/full"), wish).empty());
+  const auto request = GENERATE(EarlierRun::kContinue, EarlierRun::kReplace);
+  CHECK(contains(refusal(in(top, file), request), "thesis.txt: it does not hold metrics"));
+  CHECK(refusal(in(top, "/dev/full"), request).empty());
 }
 
 TEST_CASE("removing checkpoints leaves everything else in the directory", "[train]") {
@@ -195,7 +195,7 @@ TEST_CASE("a lock is neither a link nor what a stranger has written to the termi
   CHECK(content_of(top / "linked/precious") == "keep");
   const DirectoryLock held(top.path());
   put_file(top / ".gxp.lock", "\x1b[2J\n");
-  CHECK_THROWS_WITH(DirectoryLock(top.path(), 0ms), Catch::Contains("it, ?[2J as "));
+  CHECK_THROWS_WITH(DirectoryLock(top.path(), 0ms), Catch::Contains("it, ?[2J according to "));
 }
 
 TEST_CASE("only those may read a lock, and so hold it, who may write it", "[train]") {
@@ -219,7 +219,7 @@ TEST_CASE("a holder that has ended is not named as the one who holds a lock", "[
   put_file(top / ".gxp.lock", fmt::format("process {} on host {}\n", INT_MAX, host_name()));
   CHECK_THROWS_WITH(DirectoryLock(top.path(), 0ms),
                     Catch::Contains("another process holds its lock") &&
-                        Catch::Contains("which it names and which has ended"));
+                        Catch::Contains("named there, has ended"));
 }
 
 TEST_CASE("a lock whose file was removed is taken again, unless another run has come", "[train]") {
@@ -245,7 +245,7 @@ TEST_CASE("a run's own metrics are in a file, not behind a link or in a pipe", "
   CHECK_THROWS_WITH(MetricsFile(top / "pipe", 0), Catch::Contains("a pipe that nobody reads"));
   const Fd reader(::open((top / "pipe").c_str(), O_RDONLY | O_NONBLOCK));
   CHECK_THROWS_WITH(MetricsFile(top / "pipe", 0, true), Catch::Contains("not a regular file"));
-  CHECK_NOTHROW(MetricsFile(top / "pipe", 0));  // the user's wish
+  CHECK_NOTHROW(MetricsFile(top / "pipe", 0));  // the user's request
 }
 
 TEST_CASE("metrics whose file is removed are told as lost", "[train]") {

@@ -74,7 +74,7 @@ TEST_CASE("resuming with settings that change the model or the data order is ref
   CHECK(resume_with({{"train.seed", "1"}, {"optim.lr", "0.1"}})[0]);
   CHECK(resume_with({{"train.seed", "1"}, {"optim.lr", "0.2"}})[0]);
   CHECK_THROWS_WITH(resume_with({{"train.seed", "2"}}),
-                    Catch::Contains("train.seed is 1 there and 2 now"));
+                    Catch::Contains("train.seed is 1 there and 2 in this run"));
 }
 
 TEST_CASE("ranks that see different checkpoints do not go on", "[train]") {

@@ -59,17 +59,17 @@ TEST_CASE("nothing is allocated after the first step", "[train]") {
   });
 }
 
-TEST_CASE("one rank's wish to stop reaches all in the same step", "[train]") {
+TEST_CASE("one rank's request to stop reaches all in the same step", "[train]") {
   const RunConfig config = golden_config("gpt2-accum", 2);
   const auto stopped = run_ranks(2, [&](Communicator& communicator) {
     Backend backend = make_backend(config.train, 2);
     Trainer trainer(config, communicator, backend);
     trainer.initialise_weights();
-    std::vector<bool> wishes;
+    std::vector<bool> requests;
     for (int step = 0; step < 3; ++step) {
-      wishes.push_back(trainer.step(communicator.rank() == 1 && step == 1).stop_wished);
+      requests.push_back(trainer.step(communicator.rank() == 1 && step == 1).stop_requested);
     }
-    return wishes;
+    return requests;
   });
   CHECK(stopped[0] == std::vector<bool>{false, true, false});
   CHECK(stopped[1] == stopped[0]);
@@ -185,9 +185,8 @@ TEST_CASE("what decides over the steps and has changed since the checkpoint is o
                          {"data.train", "[\"b\"]"},  {"train.steps", "80"},
                          {"train.micro_batch", "2"}, {"train.log_every", "1"}};
   CHECK(describe_changes(info, now, 4) ==
-        "lr_schedule.name was \"cosine\" and is \"linear\" now; data.train was [\"a\"] and is "
-        "[\"b\"] "
-        "now; train.steps was 40 and is 80 now; a step had 8 samples and has 4 now");
+        "lr_schedule.name was \"cosine\", is now \"linear\"; data.train was [\"a\"], is now "
+        "[\"b\"]; train.steps was 40, is now 80; a step had 8 samples, has now 4");
 }
 
 TEST_CASE("durations are short to read", "[train]") {

@@ -104,8 +104,8 @@ TEST_CASE("a handshake that is damaged once is tried again", "[mesh]") {
 
 TEST_CASE("a proof that is altered each time is told as that by the rank that sent it", "[mesh]") {
   const auto errors = meet_through(meddle_at(Way::kToServer, Handshake::kHelloBytes + 6));
-  CHECK(contains(errors[1], "connect to rank 0 by test: it did not take this rank's proof"));
-  CHECK(contains(errors[1], "does someone alter the connection?"));
+  CHECK(contains(errors[1], "connect to rank 0 by test: it rejected this rank's proof"));
+  CHECK(contains(errors[1], "does someone tamper with the connection?"));
   CHECK(contains(errors[0], "rank 1: "));
 }
 

@@ -45,14 +45,13 @@ constexpr auto kAnnounce = VerbsKind::kAnnounce;
 constexpr auto kGrant = VerbsKind::kGrant;
 
 const std::vector<Forgery> kForgeries = {
-    {"magic", kPayload, [](Arrived& it) { ++it.header.magic; }, "a header that is none", kShort},
-    {"cut", kPayload, [](Arrived& it) { it.bytes = 10; }, "a header that is none", kShort},
-    {"body", kPayload, [](Arrived& it) { ++it.header.body_bytes; }, "a header that is none",
+    {"magic", kPayload, [](Arrived& it) { ++it.header.magic; }, "an invalid header", kShort},
+    {"cut", kPayload, [](Arrived& it) { it.bytes = 10; }, "an invalid header", kShort},
+    {"body", kPayload, [](Arrived& it) { ++it.header.body_bytes; }, "an invalid header", kShort},
+    {"credits", kPayload, [](Arrived& it) { it.header.credits = 255; }, "more credits than it had",
      kShort},
-    {"credits", kPayload, [](Arrived& it) { it.header.credits = 255; }, "credits that it never had",
-     kShort},
-    {"kind", kPayload, [](Arrived& it) { it.header.kind = VerbsKind(99); }, "a message of no kind",
-     kShort},
+    {"kind", kPayload, [](Arrived& it) { it.header.kind = VerbsKind(99); },
+     "a message of an unknown kind", kShort},
     {"size", kPayload, [](Arrived& it) { ++it.header.bytes; }, "a message of a wrong size", kShort},
     {"no bytes", kPayload,
      [](Arrived& it) {
@@ -75,14 +74,14 @@ const std::vector<Forgery> kForgeries = {
        it.header.answers = 1;
        it.header.number += 1000;
      },
-     "a grant that nobody asked for", kLong},
+     "an unrequested grant", kLong},
     {"many early grants", kPayload,
      [](Arrived& it) {
        it.header.kind = kGrant;
        it.header.answers = 0;
        it.header.tag += 1000;
      },
-     "a grant that nobody asked for", kShort},
+     "an unrequested grant", kShort},
     {"a grant of nothing", kGrant, [](Arrived& it) { it.grant.bytes = 0; },
      "a grant beyond its message", kLong},
     {"a grant of too much", kGrant, [](Arrived& it) { ++it.grant.bytes; },
@@ -125,7 +124,7 @@ TEST_CASE("data for a place that was not granted are refused, and their sender n
   const Mishaps fake;
   if (!fake) return;
   fake->corrupt_numbers(GENERATE(0x8u, 0x80u, 0x100u, 0x80000000u));
-  CHECK(contains(both_errors(kLong), "it sent data that nobody has granted"));
+  CHECK(contains(both_errors(kLong), "it sent data without a grant"));
 }
 
 TEST_CASE("a place that is granted twice is written once", "[verbs]") {

@@ -24,7 +24,7 @@ struct GpuWay {
 
 std::vector<GpuWay> ways() {
   const GpuDirectFacts by_file{
-      .modules_known = true, .driver_is_open = true, .kernel_takes_dma_buf = true};
+      .modules_known = true, .driver_is_open = true, .linux_takes_dma_buf = true};
   const GpuDirectFacts by_module{
       .modules_known = true, .peer_module = "nvidia_peermem", .peer_module_registered = true};
   return {{"DMA-BUF", by_file, true, "; GPUDirect RDMA on: by DMA-BUF"},
@@ -183,7 +183,7 @@ TEST_CASE("without GPUDirect RDMA there are messages in host memory alone, and t
   GpuWay way = ways()[0];
   SECTION("the NIC takes no DMA-BUF") {
     fake->set_dma_buf(false);
-    way.words = "; GPUDirect RDMA off: neither nvidia-peermem nor DMA-BUF is there (the NIC's";
+    way.words = "; GPUDirect RDMA off: neither nvidia-peermem nor DMA-BUF is available (the NIC's";
   }
   SECTION("the NIC is too far") {
     way.facts.too_far = "SYS is beyond PXB";

@@ -34,7 +34,7 @@ const std::vector<Refusal> kRefusals = {
     {"ibv_create_qp", 1, "make a queue pair on fake0 port 1: Cannot allocate memory"},
     {"ibv_reg_mr", 0, "register 584 KiB with fake0 port 1: Cannot allocate memory; is the limit"},
     {"ibv_modify_qp", 0, "set up a queue pair to rank 1 on fake0 port 1 (10.99.0.1 to 10.99.0.2"},
-    {"ibv_modify_qp", 1, "find the way of a queue pair to rank 1 on fake0 port 1 (10.99.0.1 to"},
+    {"ibv_modify_qp", 1, "set the route of a queue pair to rank 1 on fake0 port 1 (10.99.0.1 to"},
     {"ibv_modify_qp", 2, "open a queue pair to rank 1 on fake0 port 1 (10.99.0.1 to 10.99.0.2"},
     {"post_recv", 0, "post a receive on fake0 port 1 (10.99.0.1 to 10.99.0.2, queue pairs "},
     {"post_recv", 0, "post a receive on fake0 port 1 (10.99.0.1 to 10.99.0.2, queue pairs ", true},
@@ -137,7 +137,7 @@ TEST_CASE("a rank that does not tell its addresses is named", "[verbs]") {
     if (rank == 0) connect_verbs(context, [](int a, int b) { return a != b; });
     store->gather("verbs lanes", "half", soon());
   });
-  CHECK(contains(errors[0], "connect to rank 1 by RDMA: it has not told its addresses"));
+  CHECK(contains(errors[0], "connect to rank 1 by RDMA: it has not sent its addresses"));
 }
 
 TEST_CASE("a rank without ports keeps its host from RDMA, and ports of two kinds do", "[verbs]") {
@@ -160,7 +160,7 @@ TEST_CASE("a rank without ports keeps its host from RDMA, and ports of two kinds
   CHECK(errors == none(2));
   CHECK(reasons[0] == reasons[1]);
   CHECK(contains(reasons[0], "rank 0 shares its host with rank 1, which has no active RDMA port"));
-  CHECK(contains(reasons[2], "have no RDMA ports that speak to each other"));
+  CHECK(contains(reasons[2], "have no compatible RDMA ports"));
 }
 
 TEST_CASE("a port that stays down ends the wait and is named", "[verbs]") {
@@ -177,7 +177,7 @@ TEST_CASE("a port that stays down ends the wait and is named", "[verbs]") {
     std::vector<std::byte> data(8);
     transport->wait(transport->recv(1 - rank, 1, memory_of(data)), soon());
   });
-  CHECK(contains(errors[0], "not kPeer: fake0 port 1 has been down for 0.2 s; look at its cable"));
+  CHECK(contains(errors[0], "not kPeer: fake0 port 1 has been down for 0.2 s; check its cable"));
   CHECK(contains(errors[1], "rank 0"));
   CHECK(Deadline::Clock::now() - start < kSoon);
 }
@@ -251,7 +251,7 @@ TEST_CASE("what keeps a rank from RDMA is one line", "[verbs]") {
   CHECK(obstacle().empty());
   CHECK(contains(obstacle({.devices = "mlx5_0"}),
                  "no active RDMA port that is in comm.verbs_devices = \"mlx5_0\"; there is fake0"));
-  CHECK(contains(obstacle({.gid_index = 9}), "has no address (GID) of RoCE v2 on fake"));
+  CHECK(contains(obstacle({.gid_index = 9}), "has no RoCE v2 address (GID) on fake"));
   fake->set_lockable_bytes(8 << 20);
   CHECK(contains(obstacle(),
                  "cannot register 16 MiB of memory with fake0: Cannot allocate memory; "
@@ -269,8 +269,8 @@ TEST_CASE("a device that does not answer is one line", "[verbs]") {
   if (!fake) return;
   fake->set_devices(1);
   const auto [function, words] = GENERATE(table<std::string, std::string>(
-      {{"ibv_query_device", "cannot ask fake0 what it has: Cannot allocate memory"},
-       {"ibv_query_port", "cannot ask fake0 port 1 what it has: Cannot allocate memory"},
+      {{"ibv_query_device", "cannot query fake0: Cannot allocate memory"},
+       {"ibv_query_port", "cannot query fake0 port 1: Cannot allocate memory"},
        {"ibv_reg_mr", "cannot register 16 MiB of memory with fake0: Cannot allocate memory"}}));
   fake->fail_calls(function, 0, ENOMEM);
   CHECK(contains(find_verbs_ports({}).obstacle, words));

@@ -112,13 +112,13 @@ TEST_CASE("memory that the transport is to keep stays registered between message
   if (!fake) return;
   std::atomic<int> right = 0;
   const auto errors = run_over("verbs", 2, [&](Transport& transport) {
-    const auto meet = [&] { exchange(transport, 1, 1); };
+    const auto barrier = [&] { exchange(transport, 1, 1); };
     std::vector<std::byte> data(4 * kLong);
     const Memory all = memory_of(data);
     const int peer = 1 - transport.rank();
-    meet();
+    barrier();
     const size_t before = fake->registered_regions();
-    meet();
+    barrier();
     transport.keep(all);
     std::vector<Ticket> tickets;
     for (size_t i = 0; i < 2; ++i) {
@@ -126,9 +126,9 @@ TEST_CASE("memory that the transport is to keep stays registered between message
       tickets.push_back(transport.recv(peer, i, all.slice((2 + i) * kLong, kLong)));
     }
     for (const Ticket ticket : tickets) transport.wait(ticket, soon());
-    meet();
+    barrier();
     right += fake->registered_regions() == before + 2;  // one for each rank
-    meet();
+    barrier();
     transport.forget(all);
   });
   CHECK(errors == none(2));
@@ -232,7 +232,7 @@ TEST_CASE("ranks use the ports of their places, and the choice says why", "[verb
     TransportContext context = world.context(*store);
     // Crosswise: without places each would have the port of its own number.
     change_verbs(context).place = [rank] {
-      GpuDirectFacts facts{.driver_is_open = true, .kernel_takes_dma_buf = true};
+      GpuDirectFacts facts{.driver_is_open = true, .linux_takes_dma_buf = true};
       return VerbsPlace{.ports = {fmt::format("fake{}:1", 1 - rank)},
                         .why = fmt::format("nearest to GPU{}: PIX", rank),
                         .gpu_direct = facts};

@@ -38,7 +38,7 @@ struct WorldKind {
 inline std::vector<WorldKind> special_worlds() {
   return {
       {"inproc", ""},
-      {"shm mapped", "shm", [](TransportContext& context) { context.kernel_copies = false; }},
+      {"shm mapped", "shm", [](TransportContext& context) { context.use_cma = false; }},
       {"tcp", "tcp", [](TransportContext& context) { context.tcp.protect = Protection::kNone; }},
       {"tcp encrypted", "tcp",
        [](TransportContext& context) { context.tcp.protect = Protection::kEncrypt; }},

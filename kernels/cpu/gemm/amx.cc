@@ -85,10 +85,10 @@ bool system_saves_tiles() {
 Support probe_amx() {
   if (!cpu_has_amx()) return {false, ""};
   if (!cpu_has(Isa::kAvx512) || __builtin_cpu_supports("avx512bf16") == 0)
-    return {false, "AMX without AVX-512 and its BF16"};
-  if (!system_saves_tiles()) return {false, "AMX is not enabled by the system (XCR0)"};
+    return {false, "AMX without AVX-512 and AVX512-BF16"};
+  if (!system_saves_tiles()) return {false, "AMX is not enabled by the OS (XCR0)"};
   if (::syscall(SYS_arch_prctl, kArchRequestPermission, kXtileDataFeature) != 0)
-    return {false, fmt::format("AMX is refused by the system: {}", system_text(errno))};
+    return {false, fmt::format("AMX is refused by the OS: {}", system_text(errno))};
   return compare_with_emulation(amx::kGemmKernel);
 }
 

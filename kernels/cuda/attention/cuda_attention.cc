@@ -86,7 +86,7 @@ bool CudaAttention::is_computed_by_cudnn(const Args& args, Arrays arrays, Comput
     fail(ErrorKind::kUnavailable,
          "compute attention by cuDNN of {}; set train.attention to auto or own", refusal);
   if (refusals_.insert(refusal).second)
-    log_warn("attention by gxp, cuDNN does not take {}", refusal);
+    log_warn("attention by gxp; cuDNN does not support {}", refusal);
   return false;
 }
 

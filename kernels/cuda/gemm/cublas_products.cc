@@ -289,8 +289,8 @@ struct CublasProducts::Impl {
   std::nullopt_t not_timed(size_t bytes) {
     if (!std::exchange(is_told, true))
       log_warn(
-          "products are not timed where the GPU has no memory for it, {} first: cuBLASLt's "
-          "first choice is taken for them, and later runs may have other bits",
+          "some products are not timed, since the GPU lacks memory ({} is the first): they use "
+          "cuBLASLt's first choice, and later runs may have other bits",
           format_bytes(bytes));
     return std::nullopt;
   }
@@ -382,8 +382,9 @@ CublasProducts::~CublasProducts() = default;
 void CublasProducts::multiply(const Product& product, const ProductPlaces& places) {
   Prepared& ready = impl_->prepare(product, places);
   if (ready.algos.empty())
-    fail(ErrorKind::kDevice, "multiply ({}, {}) by ({}, {}) on a GPU: cuBLASLt knows no way ({})",
-         product.m, product.k, product.k, product.n, ready.why_not);
+    fail(ErrorKind::kDevice,
+         "multiply ({}, {}) by ({}, {}) on a GPU: cuBLASLt has no algorithm ({})", product.m,
+         product.k, product.k, product.n, ready.why_not);
   impl_->run(product, ready, places);
 }
 

@@ -34,7 +34,7 @@ struct Product {
   std::array<uint32_t, 4> alignments;  // a, b, out and c, the vector or matrix of `end`
   // In place of `operands`: codes, of b alone transposed; the bias is bf16.
   Float8Operands float8 = {};
-  // Of codes: tensor cores keep sums in fewer bits than f32's 24, and add them up faster.
+  // For codes: tensor cores keep sums in fewer bits than f32's 24, and add them up faster.
   bool fast_sums = false;
   auto operator<=>(const Product&) const = default;
 };

@@ -88,7 +88,7 @@ std::string_view wrong_in_keys(std::string_view line) {
 std::string_view wrong_in_quotes(std::string_view line) {
   const std::string_view code = line.substr(0, line.find('#'));
   for (const char* const quotes : {"\"\"\"", "'''"}) {
-    if (code.find(quotes) != std::string_view::npos) return "a text must be of one line";
+    if (code.find(quotes) != std::string_view::npos) return "a string must be on one line";
   }
   const bool is_ascii =
       std::ranges::all_of(line, [](char c) { return static_cast<unsigned char>(c) < 0x80; });

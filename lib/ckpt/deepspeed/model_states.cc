@@ -210,13 +210,13 @@ void take_module(const ModelFile& file, const std::set<std::string>& known, bool
       continue;
     }
     if (!is_tensor(module.value(i))) {
-      log_info("{}: '{}' of the module is left out, as it is no tensor", file.where, name);
+      log_info("{}: '{}' of the module is left out, since it is not a tensor", file.where, name);
       continue;
     }
     NamedTensor tensor = file.archive.tensor(module.value(i), name);
     const bool is_buffer = buffers.contains(name);
     if (!is_buffer && is_stage_3 && tensor.info.count() == 0)
-      fail(ErrorKind::kCorrupt, "{}: no file tells the elements of '{}'", file.where, name);
+      fail(ErrorKind::kCorrupt, "{}: no file records the elements of '{}'", file.where, name);
     const StorageDType dtype = tensor.info.dtype;
     const bool is_half = dtype == StorageDType::kBF16 || dtype == StorageDType::kF16;
     model.others.push_back(is_buffer && is_half ? widened(std::move(tensor)) : std::move(tensor));
@@ -303,8 +303,8 @@ void keep_groups(std::vector<ParameterGroup> groups, const std::vector<ZeroGroup
   });
   if (groups.size() != shapes.size() && !are_alike)
     return log_warn(
-        "{}: which parameters are in which of the optimizer's {} groups cannot be told; "
-        "those that do not decay are taken to be the vectors",
+        "{}: the files do not record which parameters are in which of the optimizer's {} groups; "
+        "the group without weight decay is assumed to be the vectors",
         where, groups.size());
   if (groups.size() != shapes.size()) groups.resize(1);
   for (size_t g = 0; g < shapes.size(); ++g)

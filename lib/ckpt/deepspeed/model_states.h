@@ -13,7 +13,7 @@
 //     p = count / world size rounded up;
 //   buffers, bf16 and f16 ones as f32, as DeepSpeed's zero_to_fp32 gives them;
 //   whatever else the module has: stage 1 does not say which parameters are frozen.
-// Of stage 0 there is one such file, with the optimizer in it and without param_shapes.
+// Stage 0 has one such file, with the optimizer in it and without param_shapes.
 // Source: deepspeed 0.19.8, runtime/engine.py (_common_checkpoint_state), utils/zero_to_fp32.py.
 #pragma once
 
@@ -59,7 +59,7 @@ NamedTensors read_unpartitioned(const std::string& path);
 // Whether the file is of stage 0, as the run's settings in it say.
 bool is_unpartitioned(const std::string& path);
 
-// Puts the groups of parameters that the optimizer tells, which are numbers there, into `result` with
+// Puts the groups of parameters that the optimizer lists, by number, into `result` with
 // the names that the shapes have; a warning says so if they cannot be told.
 void keep_groups(std::vector<ParameterGroup> groups, const std::vector<ZeroGroup>& shapes,
                  const std::string& where, NamedTensors& result);

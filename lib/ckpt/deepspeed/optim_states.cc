@@ -48,7 +48,7 @@ double read_scalar(const NamedTensor& tensor, const std::string& where) {
     if (tensor.info.dtype == StorageDType::kI64) return read_number<int64_t>(tensor);
     if (tensor.info.dtype == StorageDType::kI32) return read_number<int32_t>(tensor);
   }
-  fail(ErrorKind::kCorrupt, "{}: a tensor of {} elements of {}, no number", where,
+  fail(ErrorKind::kCorrupt, "{}: a tensor of {} elements of {}, not a number", where,
        tensor.info.count(), to_string(tensor.info.dtype));
 }
 
@@ -111,7 +111,7 @@ std::map<std::string, ZeroSlice> read_slices(PickleValue dict, const std::string
     const std::string name = to_text(dict.key(i), where);
     const PickleValue address = dict.value(i);
     if (!address.is_call("deepspeed.utils.tensor_fragment.fragment_address"))
-      fail(ErrorKind::kCorrupt, "{}: '{}' is {}, no fragment_address", where, name,
+      fail(ErrorKind::kCorrupt, "{}: '{}' is {}, not a fragment_address", where, name,
            address.describe());
     const ZeroSlice slice{to_unsigned(member(address.state(), "start", where), where),
                           to_unsigned(member(address.state(), "numel", where), where)};
@@ -237,7 +237,7 @@ uint64_t read_step(const TorchArchive& archive, PickleValue value, const std::st
                           : read_scalar(archive.tensor(value, "step"), where);
   constexpr double kMaxStep = 9007199254740992.0;  // 2^53: beyond, doubles skip numbers
   if (!(step >= 0) || step > kMaxStep || step != std::floor(step))
-    fail(ErrorKind::kCorrupt, "{}: {} is no number of steps", where, step);
+    fail(ErrorKind::kCorrupt, "{}: {} is not a number of steps", where, step);
   return uint64_t(step);
 }
 

@@ -1,4 +1,4 @@
-// What one rank's *_optim_states.pt tells: its partitions of the fp32 master weights and of what
+// What one rank's *_optim_states.pt holds: its partitions of the fp32 master weights and of what
 // the optimizer keeps.
 //
 //   {"optimizer_state_dict": {
@@ -33,7 +33,7 @@ struct ZeroSlice {
   uint64_t count = 0;
 };
 
-// Of one group; one-dimensional tensors of consecutive elements.
+// One group; one-dimensional tensors of consecutive elements.
 struct ZeroPartition {
   std::map<Role, NamedTensor> tensors;  // kWeight is the master weights
   std::optional<uint64_t> padding = {};

@@ -73,7 +73,7 @@ NamedTensor read_universal_tensor(const std::string& path, const std::string& na
            fmt::join(info.shape, ", "), fmt::join(shape->second, ", "));
     info.shape = shape->second;
   } else if (file.is_flat && is_like_weight(role)) {
-    fail(ErrorKind::kCorrupt, "read {}: a flat tensor, and no model states tell its shape", path);
+    fail(ErrorKind::kCorrupt, "read {}: a flat tensor, and no model states record its shape", path);
   }
   return reopened(path, info);
 }
@@ -225,7 +225,7 @@ NamedTensors read_universal(const std::string& path) {
   for (const std::string& name : names_in(zero)) {
     if (name == kOptimizerState || aliases.contains(name)) continue;
     if (!is_real_directory(zero + "/" + name))
-      fail(ErrorKind::kCorrupt, "read {}/{}: no directory of a parameter", zero, name);
+      fail(ErrorKind::kCorrupt, "read {}/{}: not a parameter's directory", zero, name);
     take_universal_parameter(zero + "/" + name, name, shapes, notes, result.tensors);
   }
   take_optimizer_state(zero + "/" + kOptimizerState, model.groups, notes, result);

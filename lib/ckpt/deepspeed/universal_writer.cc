@@ -42,7 +42,7 @@ struct UniversalParameter {
 void check_universal_name(const std::string& name) {
   if (!is_plain_name(name) || name == "optimizer_state.pt")
     fail(ErrorKind::kConfig,
-         "write a universal checkpoint: no directory can have the name of tensor '{}'", name);
+         "write a universal checkpoint: tensor name '{}' cannot be a directory name", name);
 }
 
 // In the order of the weights.

@@ -29,8 +29,8 @@ std::vector<std::string> model_files(const ZeroFiles& files, int stage) {
   if (files.module_states.empty() == files.rank_states.empty() ||
       files.rank_states.empty() == is_stage_3)
     fail(ErrorKind::kCorrupt,
-         "read {}: stage {} has {}; other model states are there, none, or those of two "
-         "checkpoints",
+         "read {}: stage {} needs {}; the model states found are missing, of another stage, or of "
+         "two checkpoints",
          files.directory, stage,
          is_stage_3 ? "zero_pp_rank_R_mp_rank_00_model_states.pt" : "mp_rank_00_model_states.pt");
   return is_stage_3 ? files.rank_states : std::vector<std::string>{files.module_states};
@@ -39,7 +39,8 @@ std::vector<std::string> model_files(const ZeroFiles& files, int stage) {
 std::vector<OptimStates> read_ranks(const ZeroFiles& files) {
   if (files.optim_states.empty())
     fail(ErrorKind::kCorrupt,
-         "read {}: there are no *_optim_states.pt, in which ZeRO has the weights", files.directory);
+         "read {}: there are no *_optim_states.pt files, which hold ZeRO's weights",
+         files.directory);
   std::vector<OptimStates> ranks;
   for (const std::string& path : files.optim_states) {
     ranks.push_back(read_optim_states(path, files.optim_states.size()));
@@ -98,8 +99,8 @@ NamedTensors read_zero_checkpoint(const std::string& path) {
          "{}: dp_world_size is {}, but there are *_optim_states.pt of {} ranks", where,
          *result.world_size, ranks.size());
   if (ranks[0].step && result.step && ranks[0].step != result.step)
-    log_info("{}: global_steps is {}, and the optimizer has made {} steps: the step is the latter",
-             where, *result.step, *ranks[0].step);
+    log_info("{}: global_steps is {} and the optimizer's step {}; the latter is used", where,
+             *result.step, *ranks[0].step);
   if (ranks[0].step) result.step = ranks[0].step;
   ranks[0].settings.finish(result);
   result.optimizer.lost = ranks[0].lost;

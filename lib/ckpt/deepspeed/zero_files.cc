@@ -86,7 +86,7 @@ std::string tag_directory(const std::string& path, const std::string& latest) {
   while (!tag.empty() && (tag.back() == '\n' || tag.back() == '\r' || tag.back() == ' '))
     tag.pop_back();
   if (!is_plain_name(tag))
-    fail(ErrorKind::kCorrupt, "read {}: '{}' is no name of a directory beside it", file,
+    fail(ErrorKind::kCorrupt, "read {}: '{}' is not the name of a directory next to it", file,
          tag.substr(0, 80));
   std::string directory = path + "/" + tag;
   if (!path_exists(directory))

@@ -152,9 +152,8 @@ void check_module(const std::vector<NamedTensor>& tensors, const std::vector<Nam
       one = cast_weights(std::move(one), found->second->info.dtype, overflows);
     if (found == by_name.end() || !are_equal(one.tensors[0], *found->second))
       fail(ErrorKind::kCorrupt,
-           "{}: of round_robin_gradients, parameter '{}' does not lie where the shapes put it: "
-           "it is not the module's",
-           where, weight.info.name);
+           "{}: with round_robin_gradients, parameter '{}' is not where the shapes put it", where,
+           weight.info.name);
   }
 }
 

@@ -53,7 +53,7 @@ void refuse_split(const GgufHeader& header, const std::string& path) {
       found == header.keys.end() ? nullptr : std::get_if<uint64_t>(&found->second);
   if (count != nullptr && *count > 1)
     fail(ErrorKind::kCorrupt,
-         "read {}: it is one of {} files of a model; join them with llama-gguf-split --merge", path,
+         "read {}: it is one of a model's {} files; join them with llama-gguf-split --merge", path,
          *count);
 }
 
@@ -65,8 +65,8 @@ struct GgufPlan {
 GgufPlan plan_named_tensors(const NamedTensors& source) {
   if (const std::string reason = foreign_model(source); !reason.empty())
     fail(ErrorKind::kConfig,
-         "write a GGUF file: gxp does not know its model as llama.cpp has it ({}); convert the "
-         "Hugging Face directory with llama.cpp's convert_hf_to_gguf.py",
+         "write a GGUF file: gxp cannot write this model for llama.cpp ({}); convert the Hugging "
+         "Face directory with llama.cpp's convert_hf_to_gguf.py",
          reason);
   const auto told = source.metadata.find(kArchitecture);
   GgufPlan plan;
@@ -79,7 +79,8 @@ GgufPlan plan_named_tensors(const NamedTensors& source) {
 
 GgufPlan plan_model(const NamedTensors& source, const std::string& family) {
   if (!gguf_has_family(family))
-    fail(ErrorKind::kConfig, "write a GGUF file: gxp knows that of a {}, and the source is a {}",
+    fail(ErrorKind::kConfig,
+         "write a GGUF file: only {} models can be written, and the source is a {}",
          gguf_families_in_words(), family);
   const ModelConfig model = model_of(source.config);
   const auto weights = weights_of_model(source, model, "write a GGUF file");
@@ -91,10 +92,7 @@ GgufPlan plan_gguf(const NamedTensors& source) {
   GgufPlan plan = family.empty() ? plan_named_tensors(source) : plan_model(source, family);
   const auto name = source.metadata.find(kModelName);
   if (name != source.metadata.end()) plan.keys.emplace_back(kModelName, name->second);
-  for (const NamedTensor& tensor : plan.tensors) {
-    if (const std::string reason = gguf_obstacle(tensor.info); !reason.empty())
-      fail(ErrorKind::kConfig, "write a GGUF file: {}", reason);
-  }
+  for (const NamedTensor& tensor : plan.tensors) check_gguf_tensor(tensor.info);
   return plan;
 }
 
@@ -120,9 +118,12 @@ NamedTensors read_gguf(const std::string& path) {
   }
   result.metadata = gguf_metadata(header);
   ModelConfig model;
-  if (const std::string reason = take_gguf_model(header, result.tensors, model); !reason.empty()) {
+  try {
+    take_gguf_model(header, result.tensors, model);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kConfig) throw;
     log_warn("{}: {}: the tensors keep their names, and the model's settings are not read", path,
-             reason);
+             error.what());
     return result;
   }
   result.config = settings_of(model);
@@ -137,12 +138,12 @@ void write_gguf(const NamedTensors& tensors, const std::string& path) {
   const GgufPlan plan = plan_gguf(tensors);
   if (family_told(tensors.config).empty()) {
     log_warn(
-        "the source does not tell its model: in the GGUF file the tensors keep their names, "
-        "and no program can run them");
+        "the source does not describe its model: the GGUF file keeps the tensors' names, and no "
+        "program can run it");
   } else {
     log_info(
-        "the GGUF file has no tokenizer, which llama.cpp needs to run the model: gxp keeps "
-        "none");
+        "the GGUF file has no tokenizer, since gxp stores none; llama.cpp needs one to run the "
+        "model");
   }
   OutputFile file(path);
   file.write(make_gguf_header(plan.keys, plan.tensors));

@@ -1,4 +1,4 @@
-// GGUF files, which llama.cpp and others run: header.h tells of their bytes, model.h of the models
+// GGUF files, which llama.cpp and others run: header.h describes their bytes, model.h the models
 // in them. Read: elements of F32, F16, BF16, F64 and I8 to I64; the same are written.
 //
 // A file of a family that both know holds that model: gxp's names, layout and settings. All others

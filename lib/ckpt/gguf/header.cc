@@ -203,7 +203,7 @@ GgufValue take_value(GgufCursor& cursor) {
 
 void take_key(GgufCursor& cursor, std::map<std::string, GgufValue>& keys) {
   std::string key = cursor.text(kMaxGgufKeyBytes, "a key");
-  if (key.empty()) cursor.refuse("a key without a name");
+  if (key.empty()) cursor.refuse("a key has no name");
   const auto [place, is_new] = keys.try_emplace(std::move(key));
   if (!is_new) cursor.refuse("the key '{}' occurs twice", place->first);
   place->second = take_value(cursor);
@@ -247,7 +247,7 @@ uint64_t alignment_of(const GgufHeader& header, const GgufCursor& cursor) {
   if (found == header.keys.end()) return kGgufAlignment;
   const auto* const alignment = std::get_if<uint64_t>(&found->second);
   if (alignment == nullptr || !std::has_single_bit(*alignment) || *alignment > UINT32_MAX)
-    cursor.refuse("general.alignment is no power of two of 32 bits");
+    cursor.refuse("general.alignment is not a 32-bit power of two");
   return *alignment;
 }
 
@@ -311,7 +311,7 @@ bool begins_like_gguf(const InputFile& file) {
 
 GgufHeader read_gguf_header(const InputFile& file) {
   GgufCursor cursor(file);
-  if (!begins_like_gguf(file)) cursor.refuse("no \"GGUF\", with which such a file begins");
+  if (!begins_like_gguf(file)) cursor.refuse("the file does not begin with \"GGUF\"");
   cursor.skip(kGgufMagic.size());
   const auto version = cursor.number<uint32_t>();
   if (version < 2 || version > kGgufVersion)
@@ -338,17 +338,18 @@ GgufHeader read_gguf_header(const InputFile& file) {
   return header;
 }
 
-std::string gguf_obstacle(const TensorInfo& info) {
+void check_gguf_tensor(const TensorInfo& info) {
   if (ggml_type_of(info.dtype) == nullptr)
-    return fmt::format("tensor '{}' is {}, for which GGUF has no type", info.name,
-                       to_string(info.dtype));
+    fail(ErrorKind::kConfig, "write a GGUF file: tensor '{}' is {}, for which GGUF has no type",
+         info.name, to_string(info.dtype));
   if (info.name.size() > kMaxGgufNameBytes)
-    return fmt::format("the name '{}' has {} bytes, in GGUF it may have {}", info.name,
-                       info.name.size(), kMaxGgufNameBytes);
+    fail(ErrorKind::kConfig,
+         "write a GGUF file: the name '{}' has {} bytes, in GGUF it may have {}", info.name,
+         info.name.size(), kMaxGgufNameBytes);
   if (info.shape.size() > kMaxGgufDimensions)
-    return fmt::format("tensor '{}' has {} dimensions, in GGUF it may have {}", info.name,
-                       info.shape.size(), kMaxGgufDimensions);
-  return "";
+    fail(ErrorKind::kConfig,
+         "write a GGUF file: tensor '{}' has {} dimensions, in GGUF it may have {}", info.name,
+         info.shape.size(), kMaxGgufDimensions);
 }
 
 std::string make_gguf_header(const std::vector<GgufKey>& keys,

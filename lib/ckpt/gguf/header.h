@@ -54,13 +54,13 @@ bool begins_like_gguf(const InputFile& file);
 // of numbers are skipped.
 GgufHeader read_gguf_header(const InputFile& file);
 
-// Why GGUF has no place for the tensor: its type, name or dimensions; "" if it has.
-std::string gguf_obstacle(const TensorInfo& info);
+// kConfig: GGUF cannot store the tensor, because of its type, name or dimensions.
+void check_gguf_tensor(const TensorInfo& info);
 
 // A key to write: its value's C++ type is that in the file.
 using GgufKey = std::pair<std::string, std::variant<uint32_t, float, std::string>>;
 
-// The bytes before the data of these tensors, to which gguf_obstacle() has nothing to say.
+// The bytes before the data of these tensors, which check_gguf_tensor() accepts.
 std::string make_gguf_header(const std::vector<GgufKey>& keys,
                              const std::vector<NamedTensor>& tensors);
 

@@ -186,69 +186,69 @@ class GgufSettings {
   std::map<std::string, const GgufValue*, std::less<>> left_;
 };
 
-// A size that several keys tell must be the same in all.
-std::string take_sizes(GgufSettings& settings, const GgufFamily& family, ModelConfig& model) {
+// A size that several keys give must be the same in all.
+void take_sizes(GgufSettings& settings, const GgufFamily& family, ModelConfig& model) {
   for (const GgufSize& size : family.sizes) {
     const auto value = settings.take_size(size.theirs);
     int& member = model.*size.member;
     if (!value && !size.optional)
-      return fmt::format("{}.{} is no positive number", family.name, size.theirs);
+      fail(ErrorKind::kConfig, "{}.{} must be a positive number", family.name, size.theirs);
     if (value && member != 0 && member != *value)
-      return fmt::format("{}.{} is {}, not {}", family.name, size.theirs, *value, member);
+      fail(ErrorKind::kConfig, "{}.{} is {}, not {}", family.name, size.theirs, *value, member);
     if (value) member = *value;
   }
-  return "";
 }
 
-std::string take_numbers(GgufSettings& settings, const GgufFamily& family, ModelConfig& model) {
+void take_numbers(GgufSettings& settings, const GgufFamily& family, ModelConfig& model) {
   const auto eps = settings.take_number(family.norm_eps);
-  if (!eps || !(*eps > 0)) return fmt::format("{}.{} is no number", family.name, family.norm_eps);
+  if (!eps || !(*eps > 0))
+    fail(ErrorKind::kConfig, "{}.{} must be a positive number", family.name, family.norm_eps);
   model.norm_eps = *eps;
   if (find_family(family.name).has("rope_theta")) {
     model.rope_theta = settings.take_number(kRopeBase).value_or(ModelConfig().rope_theta);
-    if (!(model.rope_theta > 0)) return fmt::format("{}.{} is no base", family.name, kRopeBase);
+    if (!(model.rope_theta > 0))
+      fail(ErrorKind::kConfig, "{}.{} must be positive", family.name, kRopeBase);
   }
   const std::string left = settings.first_left();
-  return left.empty() ? "" : fmt::format("gxp does not know {}.{}", family.name, left);
+  if (!left.empty()) fail(ErrorKind::kConfig, "{}.{} is not supported", family.name, left);
 }
 
-// Of sizes that are told, before an architecture is made with them.
-std::string sizes_obstacle(const ModelConfig& model, const GgufFamily& family, size_t tensors) {
+// Before an architecture is made of the sizes.
+void check_sizes(const ModelConfig& model, const GgufFamily& family, size_t tensors) {
   if (size_t(model.layers) > tensors)
-    return fmt::format("{} tensors are too few for {} layers", tensors, model.layers);
+    fail(ErrorKind::kConfig, "{} tensors cannot make {} layers", tensors, model.layers);
   if (model.head_size == 0 && model.hidden % model.heads != 0)
-    return fmt::format("{} heads do not divide {} channels", model.heads, model.hidden);
+    fail(ErrorKind::kConfig, "head_count {} does not divide embedding_length {}", model.heads,
+         model.hidden);
   if (model.heads % model.kv_head_count() != 0)
-    return fmt::format("{} heads of keys do not divide {} heads", model.kv_heads, model.heads);
+    fail(ErrorKind::kConfig, "head_count_kv {} does not divide head_count {}", model.kv_heads,
+         model.heads);
   const bool turns = find_family(family.name).has("rope_theta");
   if (turns && model.channels_per_head() % 2 != 0)
-    return fmt::format("heads of {} channels have no halves", model.channels_per_head());
+    fail(ErrorKind::kConfig, "the head size, {}, is odd", model.channels_per_head());
   if (!find_family(family.name).has("mlp_hidden") && model.mlp_hidden != model.mlp_width())
-    return fmt::format("{}.feed_forward_length is {}, not {}", family.name, model.mlp_hidden,
-                       model.mlp_width());
-  return "";
+    fail(ErrorKind::kConfig, "{}.feed_forward_length is {}, not {}", family.name, model.mlp_hidden,
+         model.mlp_width());
 }
 
 using GgufByName = std::map<std::string, const NamedTensor*, std::less<>>;
 
-std::string take_settings(const GgufHeader& header, const GgufByName& tensors,
-                          const GgufFamily& family, ModelConfig& model) {
+void take_settings(const GgufHeader& header, const GgufByName& tensors, const GgufFamily& family,
+                   ModelConfig& model) {
   model.family = family.name;
   for (const GgufSize& size : family.sizes) model.*size.member = 0;
   GgufSettings settings(header, family.name);
   const auto table = tensors.find(kTokenTable);
   if (table == tensors.end() || table->second->info.shape.size() != 2 ||
       table->second->info.shape[0] > INT32_MAX)
-    return fmt::format("{} is no table of tokens", kTokenTable);
+    fail(ErrorKind::kConfig, "{} is not a token embedding", kTokenTable);
   model.vocab_size = int(table->second->info.shape[0]);
   model.tied_head = !tensors.contains(kGgufHead);
-  if (auto problem = take_sizes(settings, family, model); !problem.empty()) return problem;
-  if (auto problem = take_numbers(settings, family, model); !problem.empty()) return problem;
-  if (auto problem = sizes_obstacle(model, family, tensors.size()); !problem.empty())
-    return problem;
+  take_sizes(settings, family, model);
+  take_numbers(settings, family, model);
+  check_sizes(model, family, tensors.size());
   model.kv_heads = model.kv_head_count();
   model.head_size = model.channels_per_head();
-  return "";
 }
 
 // The tensor under gxp's name and in its layout.
@@ -292,8 +292,7 @@ std::optional<StorageDType> narrow_type(const std::vector<NamedTensor>& weights,
 
 float to_f32(double value, std::string_view key) {
   if (decimal_value(float(value)) != value)
-    fail(ErrorKind::kConfig, "write a GGUF file: {} is {}, which its F32 does not hold", key,
-         value);
+    fail(ErrorKind::kConfig, "write a GGUF file: {} is {}, which F32 cannot represent", key, value);
   return float(value);
 }
 
@@ -307,27 +306,27 @@ std::string gguf_families_in_words() {
   return fmt::format("{}", fmt::join(names, " or "));
 }
 
-std::string take_gguf_model(const GgufHeader& header, std::vector<NamedTensor>& tensors,
-                            ModelConfig& model) {
+void take_gguf_model(const GgufHeader& header, std::vector<NamedTensor>& tensors,
+                     ModelConfig& model) {
   const std::string architecture = text_of(header, "general.architecture");
   const GgufFamily* family = gguf_family(architecture);
   if (family == nullptr)
-    return fmt::format("general.architecture is '{}', not {}", architecture,
-                       gguf_families_in_words());
+    fail(ErrorKind::kConfig, "general.architecture is '{}', not {}", architecture,
+         gguf_families_in_words());
   GgufByName left;
   for (const NamedTensor& tensor : tensors) left.emplace(tensor.info.name, &tensor);
   ModelConfig read;
-  if (auto problem = take_settings(header, left, *family, read); !problem.empty()) return problem;
+  take_settings(header, left, *family, read);
   const auto widened_from = parse_storage_dtype(text_of(header, kWidenedFrom));
   std::vector<NamedTensor> taken;
   for (const UnitSpec& unit : make_architecture(read).units) {
     for (const TensorSpec& spec : unit.tensors) {
       const GgufPlace place = place_of(spec.name, *family);
       const auto found = left.find(place.name);
-      if (found == left.end()) return fmt::format("{} is missing", place.name);
+      if (found == left.end()) fail(ErrorKind::kConfig, "{} is missing", place.name);
       if (found->second->info.shape != stored_shape(spec, place.form))
-        return fmt::format("{} has the shape ({})", place.name,
-                           fmt::join(found->second->info.shape, ", "));
+        fail(ErrorKind::kConfig, "{} has the shape ({})", place.name,
+             fmt::join(found->second->info.shape, ", "));
       taken.push_back(from_gguf(*found->second, place, spec.name, read, widened_from));
       left.erase(found);
     }
@@ -338,10 +337,10 @@ std::string take_gguf_model(const GgufHeader& header, std::vector<NamedTensor>& 
     taken.push_back(from_gguf(*head->second, {}, "lm_head.weight", read, widened_from));
     left.erase(head);
   }
-  if (!left.empty()) return fmt::format("{} is no tensor of such a model", left.begin()->first);
+  if (!left.empty())
+    fail(ErrorKind::kConfig, "{} does not belong to such a model", left.begin()->first);
   tensors = std::move(taken);
   model = read;
-  return "";
 }
 
 std::vector<NamedTensor> to_gguf(const std::vector<NamedTensor>& weights,
@@ -362,8 +361,11 @@ std::vector<GgufKey> gguf_keys(const std::vector<NamedTensor>& weights, const Mo
   const GgufFamily& family = *gguf_family(model.family);
   ModelConfig full = model;  // nothing left to a default
   full.mlp_hidden = int(model.mlp_width());
-  if (const auto reason = sizes_obstacle(full, family, SIZE_MAX); !reason.empty())
-    fail(ErrorKind::kConfig, "write a GGUF file: {}", reason);
+  try {
+    check_sizes(full, family, SIZE_MAX);
+  } catch (const Error& error) {
+    fail(error.kind(), "write a GGUF file: {}", error.what());
+  }
   full.kv_heads = model.kv_head_count();
   full.head_size = model.channels_per_head();
   std::vector<GgufKey> keys = {{"general.architecture", model.family},

@@ -27,10 +27,10 @@ bool gguf_has_family(std::string_view family);
 std::string gguf_families_in_words();  // "llama or gpt2"
 
 // Makes `tensors`, as they are in the file, those of a model that gxp computes: its names, layout
-// and order. Returns what stands against that, e.g. a key that is not known, a tensor that is
-// missing or one too many; "" if nothing does. Only then are `tensors` and `model` changed.
-std::string take_gguf_model(const GgufHeader& header, std::vector<NamedTensor>& tensors,
-                            ModelConfig& model);
+// and order. kConfig: gxp does not implement the model, as an unknown key, a missing tensor or one
+// too many shows; `tensors` and `model` are then unchanged.
+void take_gguf_model(const GgufHeader& header, std::vector<NamedTensor>& tensors,
+                     ModelConfig& model);
 
 // The model's weights, which are in gxp's order, under GGUF's names and in its layout.
 std::vector<NamedTensor> to_gguf(const std::vector<NamedTensor>& weights, const ModelConfig& model);

@@ -64,7 +64,7 @@ Number parse_number(const std::string& key, const std::string& text) {
   Number number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size())
-    fail(ErrorKind::kConfig, "write a Hugging Face directory: {} is '{}', no number", key, text);
+    fail(ErrorKind::kConfig, "write a Hugging Face directory: {} is '{}', not a number", key, text);
   return number;
 }
 
@@ -73,11 +73,10 @@ Number parse_setting(const KeyValues& settings, const char* key, bool optional =
   const auto text = find_value(settings, key);
   if (!text && optional) return 0;
   if (!text)
-    fail(
-        ErrorKind::kConfig,
-        "write a Hugging Face directory: the source does not tell {}; convert from gxp's format or "
-        "from a directory with a config.json whose model_type is {}",
-        key, families_in_words());
+    fail(ErrorKind::kConfig,
+         "write a Hugging Face directory: the source does not record {}; convert from gxp's format "
+         "or from a directory with a config.json whose model_type is {}",
+         key, families_in_words());
   return parse_number<Number>(key, *text);
 }
 

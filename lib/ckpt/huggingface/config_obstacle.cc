@@ -103,7 +103,7 @@ std::string rope_obstacle(const Json& config) {
   for (const Json& other : {value_of(config, "rope_parameters"), config})
     if (!is_silent_or(other, "rope_theta", value_of(scaling, "rope_theta")) &&
         !value_of(scaling, "rope_theta").is_null())
-      return fmt::format("rope_theta is {} in rope_scaling and {} beside it",
+      return fmt::format("rope_theta is {} inside rope_scaling and {} outside of it",
                          to_words(scaling["rope_theta"]), to_words(other["rope_theta"]));
   const Json rope = rope_settings(config);
   for (const auto& [key, value] : rope.items())
@@ -116,7 +116,7 @@ std::string rope_obstacle(const Json& config) {
                        to_words(rope["partial_rotary_factor"]));
   const Json theta = value_of(rope, "rope_theta");
   if (!theta.is_null() && (!theta.is_number() || !(theta.get<double>() > 0)))
-    return fmt::format("rope_theta is {}, no base", to_words(theta));
+    return fmt::format("rope_theta is {}; it must be positive", to_words(theta));
   return unturned_obstacle(config);
 }
 
@@ -143,7 +143,7 @@ std::string size_obstacle(const Json& config, const Family& family) {
     const Json value = value_of(config, size.theirs);
     if (size.optional && value.is_null()) continue;
     if (!value.is_number_unsigned() || value > INT32_MAX || value < 1)
-      return fmt::format("{} is {}, no positive number", size.theirs,
+      return fmt::format("{} is {}, not a positive number", size.theirs,
                          value.is_null() ? "absent" : to_words(value));
     model.*size.member = value.get<int>();
   }
@@ -191,7 +191,7 @@ std::string type_obstacle(const Json& config, const Family& family) {
   const HuggingFaceFamily& theirs = family.huggingface;
   const Json eps = value_of(config, theirs.norm_eps);
   if (!eps.is_null() && (!eps.is_number() || !(eps.get<double>() > 0)))
-    return fmt::format("{} is {}, no positive number", theirs.norm_eps, to_words(eps));
+    return fmt::format("{} is {}, not a positive number", theirs.norm_eps, to_words(eps));
   const Json tied = value_of(config, "tie_word_embeddings");
   return tied.is_null() || tied.is_boolean()
              ? ""
@@ -218,8 +218,8 @@ std::string config_obstacle(const Json& config) {
   const Json type = value_of(config, "model_type");
   const Family* family = family_of(config);
   if (family == nullptr)
-    return fmt::format("model_type is {}, none of {}", type.is_null() ? "absent" : to_words(type),
-                       types_in_words());
+    return fmt::format("model_type is {}; supported: {}",
+                       type.is_null() ? "absent" : to_words(type), types_in_words());
   const auto& name = type.get_ref<const std::string&>();
   const OtherType* kin = find_kin(*family, name);
   if (!has_class(config, *family, name))

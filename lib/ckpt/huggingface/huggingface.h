@@ -25,7 +25,7 @@ NamedTensors read_huggingface(const std::string& path);
 // The CRCs of pytorch_model.bin's files; 0 of safetensors, which record nothing.
 uint64_t verify_huggingface(const std::string& path);
 
-// What the config.json beside a single file of weights tells of them, in `config` and `metadata`;
+// What the config.json next to a single file of weights says of them, in `config` and `metadata`;
 // nothing where they tell of their model themselves, or where there is no config.json of a model.
 void add_neighbouring_config(const std::string& path, NamedTensors& tensors);
 

@@ -47,7 +47,7 @@ std::string take_settings(const KeyValues& told, RunConfig& run,
     if (!key.starts_with(kSection) || key == "model.init") continue;
     const Setting* setting = find_setting("model", std::string_view(key).substr(kSection.size()));
     auto value = parse_toml_value(text);
-    if (setting == nullptr || !value) return fmt::format("gxp does not know {} = {}", key, text);
+    if (setting == nullptr || !value) return fmt::format("{} = {} is not supported", key, text);
     if (const auto problem = accept(*setting, *value); !problem.empty())
       return fmt::format("{} {}", key, problem);
     setting->set(run, *value);
@@ -71,11 +71,11 @@ std::string setting_mismatch(const KeyValues& told, const ModelConfig& model) {
     if (setting->key != "family" && theirs.model.family != model.family) continue;
     const Value there = setting->get(theirs), now = setting->get(ours);
     if (there != now)
-      differing.push_back(
-          fmt::format("{} is {} there and {} now", setting->name(), to_toml(there), to_toml(now)));
+      differing.push_back(fmt::format("{} is {} there and {} in this run", setting->name(),
+                                      to_toml(there), to_toml(now)));
   }
   if (differing.empty()) return "";
-  return fmt::format("{}; set model.* as it is there", fmt::join(differing, ", "));
+  return fmt::format("{}; set [model] as it is there", fmt::join(differing, ", "));
 }
 
 // The model that the file tells, if it tells all of it that has no default.
@@ -92,7 +92,7 @@ std::string unread_mismatch(const NamedTensors& tensors, const ModelConfig& mode
   const auto unread = weights_without_place(tensors, model);
   if (unread.empty()) return "";
   const auto others = unread.size() == 1 ? "" : fmt::format(" (and {} more)", unread.size() - 1);
-  return fmt::format("it has the weight {}{}, for which gxp's {} has no place", unread.front(),
+  return fmt::format("it has the weight {}{}, which is not part of gxp's {}", unread.front(),
                      others, model.family);
 }
 
@@ -101,10 +101,11 @@ using WeightsByName = std::map<std::string_view, const NamedTensor*>;
 std::string weight_mismatch(const WeightsByName& weights, const TensorSpec& spec) {
   const auto found = weights.find(spec.name);
   if (found == weights.end())
-    return fmt::format("it has no tensor {}; is it of the model of model.*?", spec.name);
+    return fmt::format(
+        "tensor {} is missing; does [model] in the run file describe this checkpoint?", spec.name);
   const std::vector<uint64_t> shape(spec.shape.begin(), spec.shape.end());
   if (found->second->info.shape == shape) return "";
-  return fmt::format("the weight of {} has the shape ({}), model.* asks for ({})", spec.name,
+  return fmt::format("the weight {} has the shape ({}), [model] requires ({})", spec.name,
                      fmt::join(found->second->info.shape, ", "), fmt::join(shape, ", "));
 }
 
@@ -142,7 +143,7 @@ std::string foreign_model(const NamedTensors& tensors) {
 
 std::string model_mismatch(const NamedTensors& tensors, const ModelConfig& model) {
   if (const auto reason = foreign_model(tensors); !reason.empty())
-    return fmt::format("gxp does not compute its model: {}", reason);
+    return fmt::format("gxp does not implement its model: {}", reason);
   if (auto problem = setting_mismatch(told_settings(tensors), model); !problem.empty())
     return problem;
   return tensor_mismatch(tensors, model);
@@ -158,7 +159,7 @@ std::string model_problem(const NamedTensors& tensors) {
   return model_mismatch(tensors, *model);
 }
 
-std::string untold_model(const NamedTensors& tensors, const ModelConfig& model) {
+std::string unrecorded_settings(const NamedTensors& tensors, const ModelConfig& model) {
   std::vector<std::string_view> keys = {"model.heads", "model.norm_eps"};
   if (find_family(model.family).has("rope_theta")) keys.emplace_back("model.rope_theta");
   const KeyValues told = told_settings(tensors);

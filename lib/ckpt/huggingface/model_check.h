@@ -10,14 +10,14 @@
 namespace gxp {
 
 // Why gxp does not compute the model whose weights these are: by its config.json, if it came with
-// one, or because a weight has no place in the model of its settings. "" if nothing tells of it.
+// one, or because a weight has no place in the model of its settings. "" if nothing shows that.
 // Reads no tensor. kCorrupt: the config.json is no JSON object.
 std::string foreign_model(const NamedTensors& tensors);
 
 // What keeps the weights from being those of `model`, in words; "" if nothing does, as far as the
 // file tells. In this order:
 //   model      foreign_model()
-//   settings   all that the file tells and that differ, sizes with their defaults filled in;
+//   settings   all that the file records and that differ, sizes with their defaults filled in;
 //              model.context counts only where the model has a table of positions
 //   tensors    one is missing or has another shape
 //   unread     a weight for which the model has no place; a tied head that is stored must be the
@@ -25,12 +25,12 @@ std::string foreign_model(const NamedTensors& tensors);
 // Reads no tensor but a tied head and its table. kCorrupt: as above.
 std::string model_mismatch(const NamedTensors& tensors, const ModelConfig& model);
 
-// foreign_model(), or what model_mismatch() says of the model that the file itself tells; "" also
-// where it tells none.
+// foreign_model(), or what model_mismatch() says of the model that the file itself records; "" also
+// where it records none.
 std::string model_problem(const NamedTensors& tensors);
 
 // The settings of model.* that the function depends on, no tensor shows and the file does not tell:
-// "model.heads, model.norm_eps"; "" if it tells all.
-std::string untold_model(const NamedTensors& tensors, const ModelConfig& model);
+// "model.heads, model.norm_eps"; "" if it records all.
+std::string unrecorded_settings(const NamedTensors& tensors, const ModelConfig& model);
 
 }  // namespace gxp

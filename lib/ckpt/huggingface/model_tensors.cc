@@ -66,8 +66,8 @@ std::vector<NamedTensor> weights_of_model(const NamedTensors& source, const Mode
   const auto others = weights_without_place(source, model);
   if (!others.empty())
     fail(ErrorKind::kConfig,
-         "{}: the {} has no place for {}, such as {}, without which it is another model; if it is "
-         "not, drop what is not needed with --map",
+         "{}: {} has no {}, such as {}; without them the model computes something else. If they "
+         "are not needed, drop them with --map",
          act, model.family, counted(others.size(), "tensor"), others.front());
   return weights;
 }

@@ -70,10 +70,11 @@ void check_llmc_sizes(const LlmcHeader& header, const std::string& path) {
            4 * field, header[field]);
   }
   if (header[LlmcField::kLayers] > kMostLlmcLayers)
-    fail(ErrorKind::kCorrupt, "read {}: {} layers at byte {}, more than the {} that gxp reads",
-         path, header[LlmcField::kLayers], 4 * LlmcField::kLayers, kMostLlmcLayers);
+    fail(ErrorKind::kCorrupt, "read {}: {} layers at byte {}; gxp reads at most {}", path,
+         header[LlmcField::kLayers], 4 * LlmcField::kLayers, kMostLlmcLayers);
   if (header[LlmcField::kPadded] < header[LlmcField::kVocabulary])
-    fail(ErrorKind::kCorrupt, "read {}: the padded vocabulary at byte {} is {}, of {} tokens", path,
+    fail(ErrorKind::kCorrupt,
+         "read {}: the padded vocabulary at byte {} is {}, below the {} tokens", path,
          4 * LlmcField::kPadded, header[LlmcField::kPadded], header[LlmcField::kVocabulary]);
   if (header[LlmcField::kChannels] % header[LlmcField::kHeads] != 0)
     fail(ErrorKind::kCorrupt, "read {}: {} heads at byte {} do not divide {} channels", path,
@@ -87,8 +88,8 @@ LlmcHeader read_llmc_header(const InputFile& file) {
          file.path(), file.bytes(), sizeof(header));
   file.read(0, memory_of(header));
   if (header[LlmcField::kMagic] != kLlmcMagic)
-    fail(ErrorKind::kCorrupt, "read {}: it begins with {}, a model of llm.c with {}", file.path(),
-         header[LlmcField::kMagic], kLlmcMagic);
+    fail(ErrorKind::kCorrupt, "read {}: it begins with {}; an llm.c model begins with {}",
+         file.path(), header[LlmcField::kMagic], kLlmcMagic);
   const int32_t version = header[LlmcField::kVersion];
   if (version != kLlmcF32 && version != kLlmcBF16)
     fail(ErrorKind::kCorrupt, "read {}: version {} at byte 4; gxp reads {} (F32) and {} (BF16)",
@@ -118,7 +119,7 @@ std::optional<uint64_t> llmc_file_bytes(const LlmcHeader& header) {
 void check_llmc_size(const LlmcHeader& header, const InputFile& file) {
   const auto bytes = llmc_file_bytes(header);
   if (bytes && *bytes == file.bytes()) return;
-  fail(ErrorKind::kCorrupt, "read {}: its header tells of {} bytes, it has {}; it is {}",
+  fail(ErrorKind::kCorrupt, "read {}: the header declares {} bytes, the file has {}; it is {}",
        file.path(), bytes ? fmt::format("{}", *bytes) : "more than 2^64", file.bytes(),
        bytes && *bytes < file.bytes() ? "longer than its header says" : "truncated");
 }
@@ -143,8 +144,8 @@ void warn_of_padding(const NamedTensor& padding, const std::string& path) {
                         [](std::byte byte) { return byte == std::byte{0}; });
   });
   if (!zero)
-    log_warn("{}: the last {} rows of wte, which are no tokens, are not zero; they are left out",
-             path, padding.info.shape[0]);
+    log_warn("{}: the last {} rows of wte are padding but not zero; they are left out", path,
+             padding.info.shape[0]);
 }
 
 ModelConfig llmc_model(const LlmcHeader& header) {
@@ -180,31 +181,30 @@ struct LlmcPlan {
 LlmcPlan plan_llmc(const NamedTensors& source) {
   const std::string family = family_told(source.config);
   if (const std::string reason = foreign_model(source); !reason.empty())
-    fail(ErrorKind::kConfig, "write a file of llm.c: gxp does not compute its model: {}", reason);
+    fail(ErrorKind::kConfig, "write an llm.c file: gxp does not implement the model: {}", reason);
   if (family.empty())
     fail(ErrorKind::kConfig,
-         "write a file of llm.c: the source does not tell its model; convert from gxp's format or "
-         "from a directory with a config.json");
+         "write an llm.c file: the source does not describe its model; convert from gxp's format "
+         "or from a directory with a config.json");
   if (family != "gpt2")
-    fail(ErrorKind::kConfig, "write a file of llm.c: it holds GPT-2 models, and the source is a {}",
-         family);
+    fail(ErrorKind::kConfig,
+         "write an llm.c file: llm.c takes GPT-2 models, and the source is a {}", family);
   LlmcPlan plan;
   plan.model = model_of(source.config);
   if (plan.model.norm_eps != kLlmcNormEps)
-    fail(ErrorKind::kConfig,
-         "write a file of llm.c: it computes with a norm_eps of {}, and the source's is {}",
+    fail(ErrorKind::kConfig, "write an llm.c file: llm.c uses norm_eps {}, the source {}",
          kLlmcNormEps, plan.model.norm_eps);
   if (plan.model.hidden % plan.model.heads != 0)
-    fail(ErrorKind::kConfig, "write a file of llm.c: {} heads do not divide {} channels",
+    fail(ErrorKind::kConfig, "write an llm.c file: {} heads do not divide {} channels",
          plan.model.heads, plan.model.hidden);
-  plan.tensors = weights_of_model(source, plan.model, "write a file of llm.c");
+  plan.tensors = weights_of_model(source, plan.model, "write an llm.c file");
   const StorageDType dtype = plan.tensors.front().info.dtype;
   for (const NamedTensor& tensor : plan.tensors) {
     const TensorInfo& info = tensor.info;
     if (info.dtype != dtype || (dtype != StorageDType::kF32 && dtype != StorageDType::kBF16))
       fail(ErrorKind::kConfig,
-           "write a file of llm.c: it holds F32 or BF16 throughout, and tensor '{}' is {}",
-           info.name, to_string(info.dtype));
+           "write an llm.c file: all tensors must be F32 or all BF16, and '{}' is {}", info.name,
+           to_string(info.dtype));
   }
   return plan;
 }

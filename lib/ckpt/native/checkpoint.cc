@@ -76,8 +76,8 @@ const LogicalTensor* Checkpoint::find(const std::string& name, Role role) const 
 void Checkpoint::read(const std::string& name, Role role, uint64_t begin, Memory out) const {
   const LogicalTensor* tensor = find(name, role);
   if (tensor == nullptr)
-    fail(ErrorKind::kCorrupt, "read checkpoint {}: it holds no {} of '{}'", path_, to_string(role),
-         name);
+    fail(ErrorKind::kCorrupt, "read checkpoint {}: the {} of '{}' is missing", path_,
+         to_string(role), name);
   read(*tensor, begin, out);
 }
 
@@ -85,7 +85,7 @@ void Checkpoint::read(const LogicalTensor& tensor, uint64_t begin, Memory out) c
   const uint64_t element = size_of(tensor.info.dtype);
   const uint64_t end = begin + out.bytes / element;
   if (out.bytes % element != 0 || end < begin || end > tensor.info.count())
-    fail(ErrorKind::kCorrupt, "read checkpoint {}: '{}' has {} elements, {} to {} are wanted",
+    fail(ErrorKind::kCorrupt, "read checkpoint {}: '{}' has {} elements; {} to {} were requested",
          path_, tensor.info.name, tensor.info.count(), begin, end);
   const auto ends_before = [](uint64_t wanted, const Piece& piece) {
     return wanted < piece.begin + piece.count;

@@ -72,7 +72,7 @@ DataFile parse_file(const Json& json, const std::string& where) {
 int parse_world_size(const Json& json, const std::string& where) {
   const uint64_t ranks = to_unsigned(json, where + ": world_size");
   if (ranks == 0 || ranks > uint64_t{std::numeric_limits<int>::max()})
-    fail(ErrorKind::kCorrupt, "{}: world_size {} is no number of ranks", where, ranks);
+    fail(ErrorKind::kCorrupt, "{}: world_size {} is not a number of ranks", where, ranks);
   return int(ranks);
 }
 
@@ -84,8 +84,8 @@ LogicalTensor parse_tensor(const Json& json, const std::string& path) {
   const std::string dtype = to_text(member(json, "dtype", where), where);
   const auto known_role = parse_role(role);
   const auto known_dtype = parse_storage_dtype(dtype);
-  if (!known_role) fail(ErrorKind::kCorrupt, "{}: role '{}' is not known", where, role);
-  if (!known_dtype) fail(ErrorKind::kCorrupt, "{}: dtype '{}' is not known", where, dtype);
+  if (!known_role) fail(ErrorKind::kCorrupt, "{}: role '{}' is unknown", where, role);
+  if (!known_dtype) fail(ErrorKind::kCorrupt, "{}: dtype '{}' is unknown", where, dtype);
   tensor.info.role = *known_role;
   tensor.info.dtype = *known_dtype;
   tensor.info.shape = to_numbers(member(json, "shape", where), where + ": shape");
@@ -136,7 +136,7 @@ void check_tensor(const LogicalTensor& tensor, const Manifest& manifest, ErrorKi
       fail(kind, "{}: file {} of {}", where, piece.file, manifest.files.size());
     const DataFile& file = manifest.files[piece.file];
     if (piece.file_offset > file.bytes || piece.count * element > file.bytes - piece.file_offset)
-      fail(kind, "{}: {} elements at byte {} reach behind {} with {} bytes", where, piece.count,
+      fail(kind, "{}: {} elements at byte {} reach beyond {} with {} bytes", where, piece.count,
            piece.file_offset, file.name, file.bytes);
   }
   if (next != *count) fail(kind, "{}: elements {} to {} are in no file", where, next, *count - 1);

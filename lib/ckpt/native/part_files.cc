@@ -76,7 +76,7 @@ std::vector<FilePart> await_parts(const std::string& dir, const WriterRank& rank
     }
     if (deadline.expired())
       fail(ErrorKind::kIo,
-           "publish checkpoint: {}, with which rank {} tells that its file is complete, did not "
+           "publish checkpoint: {}, by which rank {} reports that its file is complete, did not "
            "appear within {} s; checkpoint.dir must be one directory that all hosts share",
            path, parts.size(), deadline.seconds());
     std::this_thread::sleep_for(kLookEvery);

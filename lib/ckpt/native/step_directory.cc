@@ -77,8 +77,7 @@ bool has_manifest(const std::string& directory) {
     if (errno == ENOENT && !leads_nowhere(directory) && !leads_nowhere(path)) return false;
   }
   fail(ErrorKind::kIo,
-       "look for a checkpoint at {}: {}; it may be the newest one: make it readable, or move it "
-       "away",
+       "look for a checkpoint at {}: {}; it may be the newest: make it readable, or move it away",
        path, cause);
 }
 
@@ -86,8 +85,8 @@ std::vector<uint64_t> complete_steps(const std::string& dir) {
   const Fd directory(::open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!directory.valid() && errno == ENOENT) return {};
   if (!directory.valid())
-    fail(ErrorKind::kIo, "look for checkpoints in {}: {}; mend that, or name another directory",
-         dir, system_text(errno));
+    fail(ErrorKind::kIo, "look for checkpoints in {}: {}; fix it, or set another directory", dir,
+         system_text(errno));
   std::set<uint64_t> steps;
   for (const std::string& name : list_names(directory.get(), dir)) {
     const auto step = name.starts_with('.') ? parse_aside(name) : parse_step(name);

@@ -56,15 +56,15 @@ bool share(const OwnDirectory& partial, const DataFile& file, const std::string&
   const std::string shared = file.name + std::string(kSharedEnd);
   const int directory = partial.fd().get();
   if (::linkat(step.fd().get(), file.name.c_str(), directory, shared.c_str(), 0) < 0) {
-    log_info("{}/{} has not changed and is kept twice: link it: {}", step.path(), file.name,
-             system_text(errno));
+    log_info("{}/{} is unchanged but stored twice, since it cannot be hard-linked: {}", step.path(),
+             file.name, system_text(errno));
     return false;
   }
   bool same = false;
   try {
     same = replace_if_same(partial, shared, file);
   } catch (const Error& error) {
-    log_info("{}/{} is kept twice: {}", step.path(), file.name, error.what());
+    log_info("{}/{} is stored twice: {}", step.path(), file.name, error.what());
   }
   if (!same) ::unlinkat(directory, shared.c_str(), 0);
   return same;

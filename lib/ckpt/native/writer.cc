@@ -42,7 +42,7 @@ void check_presence(const OwnDirectory& partial, const std::vector<DataFile>& fi
     }
     if (!fault.empty())
       fail(ErrorKind::kIo,
-           "publish checkpoint: {}/{}, which a rank has written, is not so on rank 0's host: {}; "
+           "publish checkpoint: {}/{} is different on rank 0's host from what its rank wrote: {}; "
            "checkpoint.dir must be one directory that all hosts share",
            partial.path(), file.name, fault);
   }

@@ -36,7 +36,7 @@ Placed parse_entry(const std::string& name, const Json& json, const std::string&
   const std::string where = fmt::format("read {}: tensor '{}'", file, name);
   const std::string dtype_name = to_text(member(json, "dtype", where), where + ": dtype");
   const auto dtype = parse_storage_dtype(dtype_name);
-  if (!dtype) fail(ErrorKind::kCorrupt, "{}: dtype '{}' is not known", where, dtype_name);
+  if (!dtype) fail(ErrorKind::kCorrupt, "{}: dtype '{}' is unknown", where, dtype_name);
   auto shape = to_numbers(member(json, "shape", where), where + ": shape");
   const auto offsets = to_numbers(member(json, "data_offsets", where), where + ": data_offsets");
   if (offsets.size() != 2 || offsets[0] > offsets[1])
@@ -74,8 +74,8 @@ constexpr const char* kIndex = "model.safetensors.index.json";
 SafetensorsHeader read_header(const InputFile& file) {
   uint64_t length = 0;
   if (file.bytes() < sizeof(length))
-    fail(ErrorKind::kCorrupt, "read {}: truncated: {} bytes are no safetensors file", file.path(),
-         file.bytes());
+    fail(ErrorKind::kCorrupt, "read {}: truncated: {} bytes are too few for a safetensors file",
+         file.path(), file.bytes());
   file.read(0, {reinterpret_cast<std::byte*>(&length), sizeof(length)});
   if (length > kMaxHeaderBytes || length > file.bytes() - sizeof(length))
     fail(ErrorKind::kCorrupt,

@@ -62,7 +62,7 @@ void check_names(const std::vector<std::string>& names, const std::string& path)
   for (const std::string& text : names) {
     const ShardName name = *parse_shard_name(text);
     if (name.files != count || name.file > count)
-      fail(ErrorKind::kCorrupt, "read {}: {} is one of other files than {}", path, text,
+      fail(ErrorKind::kCorrupt, "read {}: {} belongs to another set of files than {}", path, text,
            names.front());
     shards.insert(name.shard);
     files.insert(name.file);
@@ -120,8 +120,8 @@ NamedTensors read_sharded_safetensors(const std::string& path) {
     result.tensors.push_back(join_blocks(std::move(list), std::move(shape), where));
   }
   log_info(
-      "{}: joined from {} files of shards, which do not tell the tensors' shapes: that none "
-      "is missing at the end cannot be told from them",
+      "{}: joined from {} shards, which do not record the tensors' shapes, so a missing last shard "
+      "would not be noticed",
       path, names.size());
   return result;
 }

@@ -4,7 +4,7 @@
 //   shard-00002-model-00001-of-00003.safetensors   rank 1's file 1 of 3
 //   __metadata__ of each: "DCP_SHARDING_INFO": {"NAME": {"saved_offsets": [row, column, ...]}}
 //
-// There is no index, and nothing tells a tensor's shape: it ends where its last block does. So a
+// There is no index, and nothing records a tensor's shape: it ends where its last block does. So a
 // directory that lacks the last ranks' files cannot be told from a whole one by itself; all other
 // gaps are found.
 // Source: torch 2.15, torch/distributed/checkpoint/{hf_storage,_hf_utils}.py.

@@ -83,7 +83,8 @@ std::string sweep(const Fd& directory, const std::string& path, const Sweep& rul
 std::string remove_directory(const std::string& path, OwnsFile owns) {
   const OwnDirectory directory = OwnDirectory::enter(path);
   const std::string left = sweep(directory.fd(), path, {owns, Act::kRemove});
-  if (!left.empty()) return fmt::format("{}/{} is not gxp's, or cannot be removed", path, left);
+  if (!left.empty())
+    return fmt::format("{}/{} was not written by gxp, or cannot be removed", path, left);
   return ::rmdir(path.c_str()) == 0 ? "" : fmt::format("remove {}: {}", path, system_text(errno));
 }
 
@@ -117,10 +118,7 @@ OwnDirectory OwnDirectory::enter(const std::string& path) {
   const int cause = errno;
   if (!path_exists(path) || is_real_directory(path))
     fail(ErrorKind::kIo, "enter directory {}: {}", path, system_text(cause));
-  fail(ErrorKind::kIo,
-       "enter directory {}: a link or a file has that name, which gxp gives to directories of its "
-       "own; move it away",
-       path);
+  fail(ErrorKind::kIo, "enter directory {}: a link or a file has that name; move it away", path);
 }
 
 std::unique_ptr<OutputFile> OwnDirectory::create(const std::string& name) const {
@@ -130,7 +128,7 @@ std::unique_ptr<OutputFile> OwnDirectory::create(const std::string& name) const 
   // Not our own number, which a file server may have mapped to another one.
   if (status.st_uid != file->owner())
     fail(ErrorKind::kIo,
-         "write into {}: it belongs to user {}, and what gxp writes to user {}; remove it, or name "
+         "write into {}: it belongs to user {}, and gxp runs as user {}; remove it, or name "
          "another directory",
          path_, status.st_uid, file->owner());
   return file;

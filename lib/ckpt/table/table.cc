@@ -186,7 +186,7 @@ const CheckpointFormat& find_format(const std::string& name) {
   const auto row = std::ranges::find(kFormats, name, &CheckpointFormat::name);
   if (row == kFormats.end()) fail_unknown(ErrorKind::kUsage, "--to", name, format_names());
   if (row->write == nullptr)
-    fail(ErrorKind::kUsage, "'{}' is a format that gxp does not write: {}", name, row->summary);
+    fail(ErrorKind::kUsage, "gxp does not write format '{}': {}", name, row->summary);
   return *row;
 }
 
@@ -197,7 +197,7 @@ const CheckpointFormat& format_at(const std::string& path) {
     const std::string aside = aside_path(path);
     const bool moved = cause == ENOENT && path_exists(aside);
     fail(ErrorKind::kIo, "open {}: {}{}", path, system_text(cause),
-         moved ? fmt::format("; an interrupted conversion has left it as {}", aside) : "");
+         moved ? fmt::format("; an interrupted conversion left it at {}", aside) : "");
   }
   for (const CheckpointFormat& row : kFormats) {
     if (row.recognises(path)) return row;
@@ -213,7 +213,7 @@ NamedTensors read_checkpoint(const std::string& path) {
   raise_descriptor_limit();  // runs of many ranks have many files, which stay open
   NamedTensors tensors = format_at(path).read(path);
   if (tensors.tensors.empty())
-    fail(ErrorKind::kCorrupt, "read {}: it is a checkpoint of format {} without a tensor", path,
+    fail(ErrorKind::kCorrupt, "read {}: it is a {} checkpoint without tensors", path,
          tensors.format);
   return tensors;
 }

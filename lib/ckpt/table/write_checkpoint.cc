@@ -45,8 +45,8 @@ void check_target(const std::string& path, bool replace) {
   std::string reason = reason_to_keep(path);
   if (reason.empty() && !is_any_checkpoint(path)) reason = "it is a directory without a checkpoint";
   if (!reason.empty())
-    fail(ErrorKind::kUsage, "write {}: {}; not replaced: move that away, or name another place",
-         path, reason);
+    fail(ErrorKind::kUsage,
+         "write {}: {}, which is not replaced; move it away, or choose another path", path, reason);
 }
 
 // What a conversion that was killed has left under a name that is needed.
@@ -64,10 +64,9 @@ bool goes_on(const std::string& partial, const WriteOptions& options) {
 }
 
 void prepare(const std::string& partial, const std::string& target, const WriteOptions& options) {
-  if (goes_on(partial, options))
-    return log_info("{}: the files that are whole already are kept", target);
+  if (goes_on(partial, options)) return log_info("{}: keeping the files that are complete", target);
   if (options.resume && path_exists(partial))
-    log_info("{}: begins again: no file of the same conversion is whole", target);
+    log_info("{}: starting over, since no file of the same conversion is complete", target);
   clear(partial, target);
 }
 
@@ -76,8 +75,7 @@ void recover(const std::string& target) {
   const std::string aside = aside_path(target);
   if (path_exists(target) || !path_exists(aside) || !reason_to_keep(aside).empty()) return;
   if (take_back(target))
-    log_info("{} is taken back from {}, where a conversion that was killed has left it", target,
-             aside);
+    log_info("{} is restored from {}, where a killed conversion left it", target, aside);
 }
 
 // What of the optimizer cannot be kept is left out only if the user asks for it.
@@ -96,9 +94,8 @@ void check_steps(const NamedTensors& tensors, const CheckpointFormat& format) {
   for (const NamedTensor& tensor : tensors.tensors)
     if (tensor.info.role == Role::kAdamV && !step_of(tensors, tensor.info.name))
       fail(ErrorKind::kConfig,
-           "write {}: the source does not tell the optimizer's step, without which its moments "
-           "are worth nothing; tell it with --step, or leave the optimizer out with "
-           "--drop-optimizer",
+           "write {}: the source does not record the optimizer's step, without which its moments "
+           "are useless; give it with --step, or leave the optimizer out with --drop-optimizer",
            format.name);
 }
 
@@ -123,9 +120,8 @@ void check_fits(const NamedTensors& tensors, const CheckpointFormat& format) {
   });
   if (has_codes && format.keeps_optimizer_state && format.write != find_format("gxp").write)
     fail(ErrorKind::kConfig,
-         "write {}: it has no place for moments of 8-bit codes (optim.state_dtype = \"int8\"), "
-         "which gxp's own format keeps; --drop-optimizer leaves the optimizer out and keeps the "
-         "weights",
+         "write {}: this format cannot store int8 moments (optim.state_dtype = \"int8\"); gxp's "
+         "own format can. --drop-optimizer leaves the optimizer out and keeps the weights",
          format.name);
 }
 
@@ -138,7 +134,7 @@ void report_left_out(const NamedTensors& tensors, const CheckpointFormat& format
   if (tensors.companions.empty() || format.write == find_format("huggingface").write) return;
   std::vector<std::string> names;
   for (const fs::path file : tensors.companions) names.push_back(file.filename());
-  log_info("left out: {}: {} has no place for them", fmt::join(names, ", "), format.name);
+  log_info("left out: {}: {} cannot store them", fmt::join(names, ", "), format.name);
 }
 
 }  // namespace
@@ -183,7 +179,7 @@ void write_checkpoint(const NamedTensors& source, const CheckpointFormat& format
     throw;
   }
   const std::string left = replaced.empty() ? "" : remove_own(replaced, is_any_format_file);
-  if (!left.empty()) log_warn("remove what {} was before: {}", target.string(), left);
+  if (!left.empty()) log_warn("remove the replaced {}: {}", target.string(), left);
 }
 
 }  // namespace gxp

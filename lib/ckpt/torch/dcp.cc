@@ -77,7 +77,8 @@ class DcpDirectory {
            "not read; save with use_collectives=True",
            path, entry.path().filename().string());
   }
-  fail(ErrorKind::kCorrupt, "read {}: it has no {}, which a save writes last: no checkpoint", path,
+  fail(ErrorKind::kCorrupt,
+       "read {}: {} is missing; a save writes it last, so this checkpoint is incomplete", path,
        kDcpMetadata);
 }
 
@@ -97,7 +98,7 @@ void refuse_safetensors(const FileRange& range) {
   range.read(0, memory_of(head));
   if (TorchArchive::begins(range) || head.size() < kHead || head.back() != '{') return;
   fail(ErrorKind::kCorrupt,
-       "read {}: at {} there is safetensors, not an archive of torch.save "
+       "read {}: the data at {} is safetensors, not an archive of torch.save "
        "(serialization_format=SAFETENSORS), which gxp does not read in a .distcp; save with "
        "TORCH_SAVE, or with HuggingFaceStorageWriter, whose directories gxp reads",
        range.file->path(), range.offset);
@@ -367,7 +368,7 @@ void take_dcp_objects(const DcpDirectory& directory, const std::string& path, Dc
   }
   groups.finish(result);
   if (!left_out.empty())
-    log_info("{}: left out, as it is neither tensors nor a number or text: {}", path,
+    log_info("{}: left out, since they are neither tensors, numbers nor text: {}", path,
              fmt::join(left_out, ", "));
 }
 

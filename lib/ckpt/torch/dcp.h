@@ -10,7 +10,7 @@
 // the states of all parameters have. Numbers and texts become metadata, the optimizer's settings
 // as optimizer_settings.h says; other values are left out, and the log says which. Refused, besides
 // what dcp_metadata.h and torch_archive.h refuse: places of two values that overlap in a file or
-// reach beyond it, archives that hold another type or shape than .metadata tells, or a tensor of
+// reach beyond it, archives that hold another type or shape than .metadata says, or a tensor of
 // more bytes than the archive; checkpoints whose ranks have written a __R.metadata each
 // (use_collectives=False). Files stay open: one for each rank.
 //

@@ -40,8 +40,8 @@ PickleValue dcp_members(PickleValue value, const std::string& global, const std:
 std::string_view dcp_key_text(PickleValue key, const std::string& where) {
   if (!key.is(PickleKind::kText) || key.text().empty() || key.text().size() > kMaxDcpKeyBytes ||
       key.text().find('\0') != std::string_view::npos)
-    fail(ErrorKind::kCorrupt, "{}: {} is no key: a text of 1 to {} bytes without NUL is", where,
-         key.describe(), kMaxDcpKeyBytes);
+    fail(ErrorKind::kCorrupt, "{}: {} is not a key; a key is a text of 1 to {} bytes without NUL",
+         where, key.describe(), kMaxDcpKeyBytes);
   return key.text();
 }
 
@@ -85,14 +85,13 @@ StorageDType read_dcp_properties(PickleValue value, const std::string& where) {
     fail(ErrorKind::kCorrupt, "{}: {} expected, found {}", where, kClasses[0], value.describe());
   const PickleValue state = to_sequence(value.state(), where + ": properties");
   if (state.size() < 2)
-    fail(ErrorKind::kCorrupt, "{}: {} properties, fewer than 2", where, state.size());
+    fail(ErrorKind::kCorrupt, "{}: {} properties; at least 2 are expected", where, state.size());
   const PickleValue dtype = state.item(0);
   const auto parsed = parse_torch_dtype(dtype.is(PickleKind::kGlobal) ? dtype.text() : "");
   if (!parsed)
-    fail(ErrorKind::kCorrupt, "{}: element type {}, which gxp does not know", where,
-         dtype.describe());
+    fail(ErrorKind::kCorrupt, "{}: element type {} is not supported", where, dtype.describe());
   if (!is_dcp_strided(state.item(1)))
-    fail(ErrorKind::kCorrupt, "{}: its layout is {}; gxp reads torch.strided", where,
+    fail(ErrorKind::kCorrupt, "{}: layout {} is not supported; gxp reads torch.strided", where,
          state.item(1).describe());
   return *parsed;
 }
@@ -176,8 +175,7 @@ void DcpMetadataReader::read_places(PickleValue storage_data) {
     if (given && !given->is_none()) offset = to_sizes(*given, where + ": offset");
     const DcpPlace place = read_place(storage_data.value(i), where);
     if (!places_[key].emplace(offset, place).second)
-      fail(ErrorKind::kCorrupt, "{}: storage_data has two places for it{}", where,
-           offset_text(offset));
+      fail(ErrorKind::kCorrupt, "{}: storage_data locates it twice{}", where, offset_text(offset));
   }
 }
 
@@ -206,7 +204,7 @@ void DcpMetadataReader::take_chunk(PickleValue chunk, DcpPlaces& places, DcpTens
   }
   if (place == places.end())
     fail(ErrorKind::kCorrupt,
-         "{}: the chunk at {} occurs twice, or storage_data has no place for it", where,
+         "{}: the chunk at {} occurs twice, or storage_data does not locate it", where,
          to_string(box));
   tensor.chunks.push_back(std::move(box));
   tensor.places.push_back(place->second);
@@ -247,17 +245,17 @@ void DcpMetadataReader::read_entries(PickleValue entries) {
     } else {
       const auto place = places.find(std::nullopt);
       if (place == places.end())
-        fail(ErrorKind::kCorrupt, "{}: storage_data has no place for it", where_of(text));
+        fail(ErrorKind::kCorrupt, "{}: storage_data does not locate it", where_of(text));
       result_.objects.push_back({make_key(text), place->second});
       places.erase(place);
     }
     if (!places.empty())
-      fail(ErrorKind::kCorrupt, "{}: storage_data has a place for it{}, where it has no chunk",
+      fail(ErrorKind::kCorrupt, "{}: storage_data locates a chunk of it{} that does not exist",
            where_of(text), offset_text(places.begin()->first));
     places_.erase(text);
   }
   if (!places_.empty())
-    fail(ErrorKind::kCorrupt, "{}: storage_data has a place for it, but there is no such key",
+    fail(ErrorKind::kCorrupt, "{}: storage_data locates it, but there is no such key",
          where_of(places_.begin()->first));
 }
 

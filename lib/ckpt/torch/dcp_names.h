@@ -43,7 +43,7 @@ std::optional<DcpSetting> dcp_setting(const std::string& key);
 // As many as there are tensors.
 std::vector<DcpName> name_dcp_tensors(const std::vector<DcpTensor>& tensors);
 
-// Of what is no tensor: whether it counts steps.
+// For entries that are not tensors: whether it counts steps.
 bool is_dcp_step(const std::vector<std::string>& path);
 // Whether it is a part of an optimizer's state.
 bool is_dcp_optimizer_state(const std::vector<std::string>& path);

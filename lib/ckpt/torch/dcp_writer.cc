@@ -59,7 +59,7 @@ void DcpOutput::add(const std::vector<std::string>& path, PickleWriter& pickle,
   if (!file_) begin_file();
   DcpWritten entry{{fmt::format("{}", fmt::join(path, ".")), path}};
   if (entry.key.text.size() > kMaxDcpKeyBytes)
-    fail(ErrorKind::kConfig, "write {}: the key '{}' has more than {} bytes", directory_,
+    fail(ErrorKind::kConfig, "write {}: the key '{}' is longer than {} bytes", directory_,
          entry.key.text, kMaxDcpKeyBytes);
   std::vector<const NamedTensor*> storages;
   if (tensor != nullptr) storages.push_back(tensor);

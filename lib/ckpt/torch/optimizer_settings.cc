@@ -189,8 +189,8 @@ void OptimizerGroups::finish(NamedTensors& tensors) const {
       tensors.config.emplace_back("optim.decay_vectors", of_vectors ? "true" : "false");
     }
     if (texts.size() > 1) {
-      log_info("the optimizer's groups of parameters have several {}: {}; a run of gxp's has one",
-               key, fmt::join(texts, ", "));
+      log_info("the optimizer's parameter groups differ in {}: {}; gxp has one value for all", key,
+               fmt::join(texts, ", "));
       continue;
     }
     (key == kLastRate ? tensors.state : tensors.config).emplace_back(key, *texts.begin());

@@ -182,8 +182,7 @@ std::string name_by_order(OptimizerGroup& group, const std::vector<OptimizerWeig
   const auto match = match_in_order(wanted, offered);
   if (!match)
     return fmt::format(
-        "{} parameters of a group do not tell by order and shape which of "
-        "{} weights they are",
+        "the {} parameters of a group cannot be matched to {} weights by order and shape",
         wanted.size(), offered.size());
   for (const size_t place : *match) group.names.push_back(names[place]);
   return "";
@@ -207,7 +206,7 @@ std::string name_parameters(std::vector<OptimizerGroup>& groups,
     }
     for (size_t i = 0; i < group.names.size(); ++i) {
       const bool is_new = taken.insert(group.names[i]).second;
-      if (!is_new && by_order) return fmt::format("two groups may have '{}'", group.names[i]);
+      if (!is_new && by_order) return fmt::format("'{}' could be in two groups", group.names[i]);
       if (!is_new)
         fail(ErrorKind::kCorrupt, "{}: parameter '{}' is in two groups", where, group.names[i]);
       if (i >= group.parameters.size()) continue;
@@ -263,10 +262,10 @@ OptimizerTensors read_optimizer_state(const TorchArchive& archive, PickleValue o
   std::vector<OptimizerGroup> groups = read_groups(optimizer, result.record.lost, where);
   const std::string problem = name_parameters(groups, weights, kept, where);
   if (!problem.empty()) {
-    result.record.lost.push_back(fmt::format(
-        "which parameters it is of: {} (make the optimizer of named_parameters(), torch "
-        "2.6, which records the names)",
-        problem));
+    result.record.lost.push_back(
+        fmt::format("the parameters of its optimizer state: {} (construct the optimizer from "
+                    "named_parameters(), torch 2.6 or newer, which records names)",
+                    problem));
     return result;
   }
   for (OptimizerGroup& group : groups) {

@@ -42,7 +42,7 @@ struct OptimizerTensors {
   OptimizerRecord record;
 };
 
-// Of a weight: what it is, and whether it lies where an earlier one does.
+// A weight: what it is, and whether it shares its place with an earlier one.
 struct OptimizerWeight {
   TensorInfo info;
   bool is_tied = false;

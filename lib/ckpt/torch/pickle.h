@@ -80,7 +80,7 @@ class PickleValue {
   [[nodiscard]] PickleValue key(size_t i) const;    // of a dict
   [[nodiscard]] PickleValue value(size_t i) const;  // of a dict
 
-  // Of a kObject, kDict or kPersistent; None where there is none.
+  // The state of a kObject, kDict or kPersistent; None where there is none.
   [[nodiscard]] PickleValue callable() const;
   [[nodiscard]] PickleValue arguments() const;
   [[nodiscard]] PickleValue state() const;

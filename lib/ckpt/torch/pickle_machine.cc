@@ -104,7 +104,7 @@ PickleMachine::Id PickleMachine::add_text(PickleKind kind, uint64_t length) {
   const uint64_t begin = pickle_.texts_.size();
   bytes_.append(length, pickle_.texts_);
   if (kind == PickleKind::kText && !is_utf8(std::string_view(pickle_.texts_).substr(begin)))
-    bytes_.refuse("a text is no UTF-8");
+    bytes_.refuse("a text is not UTF-8");
   return add({begin, uint32_t(length), kind});
 }
 
@@ -162,7 +162,7 @@ void PickleMachine::extend(const std::vector<Id>& items, std::initializer_list<P
                            bool pairs) {
   const Id target = top();
   if (std::ranges::find(kinds, kind(target)) == kinds.end())
-    bytes_.refuse("{} gets no such items", PickleValue(pickle_, target).describe());
+    bytes_.refuse("items cannot be added to {}", PickleValue(pickle_, target).describe());
   if (pairs && items.size() % 2 != 0) bytes_.refuse("a key has no value");
   count_items(items.size());
   auto& all = container(target).items;
@@ -188,7 +188,7 @@ PickleMachine::Id PickleMachine::call_container(PickleKind kind, Id callable, Id
     for (const Id pair : items) {
       if ((this->kind(pair) != PickleKind::kTuple && this->kind(pair) != PickleKind::kList) ||
           container(pair).items.size() != 2)
-        bytes_.refuse("{} is called with what is no list of pairs", text(callable));
+        bytes_.refuse("{} is called with something other than a list of pairs", text(callable));
       for (const Id part : container(pair).items) result.items.push_back(part);
     }
   }
@@ -214,14 +214,14 @@ void PickleMachine::build() {
   const Id state = pop();
   const Id target = top();
   if (kind(target) != PickleKind::kObject && kind(target) != PickleKind::kDict)
-    bytes_.refuse("{} gets a state", PickleValue(pickle_, target).describe());
-  if (container(target).state != kNoneId) bytes_.refuse("an object gets a second state");
+    bytes_.refuse("a state is set on {}", PickleValue(pickle_, target).describe());
+  if (container(target).state != kNoneId) bytes_.refuse("an object's state is set twice");
   container(target).state = state;
 }
 
 void PickleMachine::recall(uint64_t index) {
   const auto found = memo_.find(index);
-  if (found == memo_.end()) bytes_.refuse("nothing is remembered as {}", index);
+  if (found == memo_.end()) bytes_.refuse("memo {} is empty", index);
   push(found->second);
 }
 
@@ -304,14 +304,14 @@ void PickleMachine::execute_object(uint8_t opcode) {
     case kPickleStackGlobal: {
       const auto names = pop_some(2);
       for (const Id name : names) {
-        if (kind(name) != PickleKind::kText) bytes_.refuse("a global's name is no text");
+        if (kind(name) != PickleKind::kText) bytes_.refuse("a global's name is not a text");
       }
       return push(add_global(std::string(text(names[0])), std::string(text(names[1]))));
     }
     case kPickleNewObjEx:
       if (const Id keywords = pop();
           kind(keywords) != PickleKind::kDict || !container(keywords).items.empty())
-        bytes_.refuse("an object is made with keywords");
+        bytes_.refuse("an object is constructed with keyword arguments");
       [[fallthrough]];
     case kPickleReduce:
     case kPickleNewObj: {
@@ -323,7 +323,7 @@ void PickleMachine::execute_object(uint8_t opcode) {
     case kPickleBinPersId:
       return push(add_container(PickleKind::kPersistent, {.arguments = pop()}));
     default:
-      bytes_.refuse("opcode 0x{:02x} is not known, or not read by gxp", opcode);
+      bytes_.refuse("opcode 0x{:02x} is unknown or not supported", opcode);
   }
 }
 
@@ -335,7 +335,8 @@ void PickleMachine::execute(uint8_t opcode) {
 Pickle PickleMachine::run() {
   const uint8_t first = bytes_.byte();
   const uint8_t protocol = first == kPickleProto ? bytes_.byte() : 0;
-  if (protocol < 2 || protocol > 5) bytes_.refuse("no pickle of protocol 2 to 5 begins here");
+  if (protocol < 2 || protocol > 5)
+    bytes_.refuse("this is not the start of a pickle of protocol 2 to 5");
   for (;;) {
     bytes_.mark_opcode();
     const uint8_t opcode = bytes_.byte();

@@ -126,8 +126,8 @@ void find_weights(PickleValue root, const std::string& where, PtParts& parts) {
   }
   if (with_tensors.size() != 1 || !parts.weights.is(PickleKind::kDict))
     fail(ErrorKind::kCorrupt,
-         "{}: it has an optimizer ({}), and which of its parts are the weights cannot be told; its "
-         "keys are {}; save them as {{\"model\": model.state_dict(), \"optimizer\": ...}}",
+         "{}: it has an optimizer ({}), but no key that clearly holds the weights (keys: {}); save "
+         "them as {{\"model\": model.state_dict(), \"optimizer\": ...}}",
          where, fmt::join(parts.optimizer_keys, ", "), fmt::join(keys, ", "));
   parts.weights_key = with_tensors.front();
 }
@@ -175,7 +175,7 @@ void take_others(PickleValue root, const PtParts& parts, const std::string& path
     }
   }
   if (!left_out.empty())
-    log_info("{}: left out, as it is neither weights nor their optimizer state: {}", path,
+    log_info("{}: left out, since they are neither weights nor optimizer state: {}", path,
              fmt::join(left_out, ", "));
 }
 

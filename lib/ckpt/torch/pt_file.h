@@ -23,7 +23,7 @@
 // A whole pickled module is refused: its class would have to be imported. Views of one storage are
 // tensors of their own; together they may claim eight times the file's bytes and 64 MiB.
 //
-// Of weights alone, gxp writes the state dict: an OrderedDict, as model.state_dict() makes it and
+// For weights alone, gxp writes the state dict: an OrderedDict, as model.state_dict() makes it and
 // load_state_dict() takes it. With optimizer state, it writes what training scripts save:
 //   {"model": state dict,
 //    "optimizer": {"state": {i: {"step": float32, "exp_avg": ..., "exp_avg_sq": ...}},

@@ -82,8 +82,8 @@ std::vector<PtGroup> told_groups(const NamedTensors& tensors) {
   }
   if (!kept.empty())
     fail(ErrorKind::kConfig,
-         "write a file of torch: the optimizer's state of '{}' belongs to no group of parameters; "
-         "leave the optimizer out with --drop-optimizer",
+         "write a .pt file: the optimizer's state of '{}' belongs to no group of parameters; leave "
+         "the optimizer out with --drop-optimizer",
          kept.begin()->first);
   return groups;
 }

@@ -26,7 +26,7 @@ bool is_state_container(PickleValue value) {
 std::string key_name(PickleValue key, const std::string& where) {
   if (key.is(PickleKind::kInteger)) return fmt::format("{}", key.integer());
   if (!key.is(PickleKind::kText))
-    fail(ErrorKind::kCorrupt, "{}: {} is no name of a tensor", where, key.describe());
+    fail(ErrorKind::kCorrupt, "{}: {} is not a tensor name", where, key.describe());
   if (key.text().empty() || key.text().find('\0') != std::string_view::npos)
     fail(ErrorKind::kCorrupt, "{}: a tensor's name is empty or holds a NUL", where);
   return std::string(key.text());
@@ -84,7 +84,7 @@ std::vector<StateDictTensor> tensors_in(PickleValue dict, const std::string& whe
     found.push_back({std::move(name), value});
   }
   if (!extra.empty())
-    log_info("{}: {} of modules that is no tensor is left out, such as {}", where, kExtraState,
+    log_info("{}: {} of modules that are not tensors are left out, such as {}", where, kExtraState,
              extra.front());
   return found;
 }

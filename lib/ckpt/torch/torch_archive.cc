@@ -52,7 +52,7 @@ void check_legacy_head(const FileRange& range, uint64_t& at, const std::string& 
          kLegacyVersion);
   const auto order = find_member(system.root(), "little_endian", where + ": system");
   if (!order || !order->is(PickleKind::kBool) || !order->boolean())
-    fail(ErrorKind::kCorrupt, "{}: it does not say that it is little-endian", where);
+    fail(ErrorKind::kCorrupt, "{}: it is not marked as little-endian", where);
 }
 
 // The storages that the object names, by key. Equal keys must say the same.
@@ -120,8 +120,9 @@ void TorchArchive::open_legacy(const FileRange& range) {
     range.read(at, memory_of(count));
     const uint64_t element = storage.dtype ? size_of(*storage.dtype) : 1;
     if (read_little<uint64_t>(count, 0) != storage.bytes / element)
-      fail(ErrorKind::kCorrupt, "{}: storage '{}' at offset {} has {} elements, its tensors say {}",
-           where, key, range.offset + at, read_little<uint64_t>(count, 0), storage.bytes / element);
+      fail(ErrorKind::kCorrupt,
+           "{}: storage '{}' at offset {} has {} elements, its tensors need {}", where, key,
+           range.offset + at, read_little<uint64_t>(count, 0), storage.bytes / element);
     at += count.size();
     if (!storages_.emplace(key, range.part(at, storage.bytes, "storage '" + key + "'")).second)
       fail(ErrorKind::kCorrupt, "{}: storage '{}' is listed twice", where, key);

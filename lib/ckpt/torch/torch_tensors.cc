@@ -103,7 +103,7 @@ void check_metadata(PickleValue arguments, size_t i, const std::string& where) {
   for (size_t k = 0; k < metadata.size(); ++k) {
     const PickleValue value = metadata.value(k);
     if (!value.is(PickleKind::kBool) || value.boolean())
-      fail(ErrorKind::kCorrupt, "{}: it is marked with {}, which gxp does not read", where,
+      fail(ErrorKind::kCorrupt, "{}: it is marked with {}, which is not supported", where,
            metadata.key(k).describe());
   }
 }
@@ -119,8 +119,7 @@ std::optional<StorageDType> parse_storage_class(PickleValue global, const std::s
         return row.dtype;
     }
   }
-  fail(ErrorKind::kCorrupt, "{}: a storage of {}, which gxp does not know", where,
-       global.describe());
+  fail(ErrorKind::kCorrupt, "{}: storage type {} is not supported", where, global.describe());
 }
 
 void check_expansion(const TensorInfo& info, uint64_t storage_bytes, const std::string& where) {
@@ -185,7 +184,7 @@ TorchStorage to_storage(PickleValue persistent, const std::string& where) {
     fail(ErrorKind::kCorrupt, "{}: a storage expected, found {}", where, persistent.describe());
   const PickleValue id = to_sequence(persistent.arguments(), where + ": persistent id");
   if (id.size() < 5 || to_text(id.item(0), where) != "storage")
-    fail(ErrorKind::kCorrupt, "{}: a persistent id that is no storage's", where);
+    fail(ErrorKind::kCorrupt, "{}: a persistent id that does not name a storage", where);
   if (id.size() > 5 && !id.item(5).is_none())
     fail(ErrorKind::kCorrupt, "{}: a view of a storage, as torch wrote before 0.4", where);
   const auto dtype = parse_storage_class(id.item(1), where);
@@ -210,7 +209,7 @@ TorchTensor to_tensor(PickleValue value, const std::string& where) {
   auto dtype = tensor.storage.dtype;
   if (names_dtype) dtype = parse_torch_dtype(at(6).is(PickleKind::kGlobal) ? at(6).text() : "");
   if (!dtype)
-    fail(ErrorKind::kCorrupt, "{}: element type {}, which gxp does not know", where,
+    fail(ErrorKind::kCorrupt, "{}: element type {} is not supported", where,
          names_dtype ? at(6).describe() : "of an UntypedStorage");
   tensor.dtype = *dtype;
   check_metadata(call.arguments, names_dtype ? 7 : 6, where);
@@ -221,7 +220,7 @@ NamedTensor make_tensor(std::string name, Role role, const TorchTensor& tensor,
                         const FileRange& storage) {
   const std::string where = fmt::format("read {}: tensor '{}'", storage.file->path(), name);
   if (storage.bytes != tensor.storage.bytes)
-    fail(ErrorKind::kCorrupt, "{}: storage '{}' has {} bytes at offset {}, the tensor says {}",
+    fail(ErrorKind::kCorrupt, "{}: storage '{}' has {} bytes at offset {}, the tensor needs {}",
          where, tensor.storage.key, storage.bytes, storage.offset, tensor.storage.bytes);
   StridedView view{storage, size_of(tensor.dtype), tensor.offset, tensor.shape, tensor.strides};
   if (!fits(view))

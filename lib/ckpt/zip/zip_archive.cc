@@ -62,7 +62,7 @@ std::optional<ZipDirectory> read_zip64_end(const FileRange& range, uint64_t end)
   const std::string bytes = read_zip_bytes(range, record, kZip64EndBytes);
   if (read_little<uint32_t>(bytes, 0) != kZip64End ||
       read_little<uint64_t>(bytes, 4) != at - record - 12)
-    refuse_zip(range, record, "this is no zip64 end record of {} bytes", at - record);
+    refuse_zip(range, record, "this is not a zip64 end record of {} bytes", at - record);
   const auto count = read_little<uint64_t>(bytes, 32);
   if (read_little<uint32_t>(bytes, 16) != 0 || read_little<uint32_t>(bytes, 20) != 0 ||
       read_little<uint64_t>(bytes, 24) != count)
@@ -74,7 +74,8 @@ std::optional<ZipDirectory> read_zip64_end(const FileRange& range, uint64_t end)
 ZipDirectory read_zip_end(const FileRange& range) {
   const auto at = find_zip_end(range);
   if (!at)
-    refuse_zip(range, range.bytes, "no end record ends here; the file is truncated or no archive");
+    refuse_zip(range, range.bytes,
+               "no end record ends here; the file is truncated or not an archive");
   const std::string bytes = read_zip_bytes(range, *at, kZipEndBytes);
   const auto count = read_little<uint16_t>(bytes, 10);
   const auto size = read_little<uint32_t>(bytes, 12);
@@ -114,7 +115,7 @@ ZipMember parse_zip_entry(const FileRange& range, const ZipDirectory& directory,
                           std::string_view text, uint64_t& at) {
   const uint64_t place = directory.offset + at;
   if (text.size() - at < kZipEntryBytes || read_little<uint32_t>(text, at) != kZipEntry)
-    refuse_zip(range, place, "this is no entry of the central directory");
+    refuse_zip(range, place, "this is not an entry of the central directory");
   const std::string_view entry = text.substr(at, kZipEntryBytes);
   const size_t name = read_little<uint16_t>(entry, 28);
   const size_t extra = read_little<uint16_t>(entry, 30);
@@ -129,7 +130,7 @@ ZipMember parse_zip_entry(const FileRange& range, const ZipDirectory& directory,
   if (read_little<uint16_t>(entry, 10) != 0 || read_little<uint16_t>(entry, 8) % 2 == 1)
     refuse_zip(range, place, "member '{}' is compressed or encrypted; {}", member.name,
                member.name.find("/code/") == std::string::npos
-                   ? "gxp reads stored ones only"
+                   ? "gxp reads uncompressed members only"
                    : "this is a TorchScript archive, which is a program; save a state_dict()");
   uint64_t stored = read_little<uint32_t>(entry, 20);
   std::vector<uint64_t*> large;
@@ -180,7 +181,8 @@ uint64_t place_zip_payload(const FileRange& range, ZipMember& member, uint64_t p
   if (read_little<uint32_t>(local, 0) != kZipLocal || read_little<uint16_t>(local, 8) != 0 ||
       read_little<uint16_t>(local, 26) != member.name.size() ||
       local.compare(kZipLocalBytes, member.name.size(), member.name) != 0)
-    refuse_zip(range, at, "the header of member '{}' is not its own", member.name);
+    refuse_zip(range, at, "the header at the offset of member '{}' belongs to another member",
+               member.name);
   member.offset = at + fixed + read_little<uint16_t>(local, 28);
   if (member.offset > directory || member.bytes > directory - member.offset)
     refuse_zip(range, at, "member '{}' of {} bytes reaches beyond the members' end at {}",

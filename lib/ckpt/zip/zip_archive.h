@@ -3,7 +3,7 @@
 //   local header | payload | data descriptor     for each member; then
 //   central directory | zip64 end | zip64 locator | end record
 //
-// The central directory tells names, sizes and CRCs; of local headers only the name and the lengths
+// The central directory has names, sizes and CRCs; of local headers only the name and the lengths
 // of their variable parts count, since torch leaves the rest 0. Positions are relative to the
 // beginning of the archive, which may lie anywhere in a file (torch DCP puts one after the other).
 //

@@ -1,6 +1,6 @@
 // Writes zip archives of stored members byte by byte as torch.save does (zip_archive.h): payloads
 // begin at multiples of 64 bytes, counted from the archive's beginning, thanks to an extra field
-// "FB" of 'Z's in the local header; a CRC is told after the payload, in a data descriptor, so that
+// "FB" of 'Z's in the local header; a CRC follows the payload, in a data descriptor, so that
 // members are streamed; a zip64 end record is always there, zip64 sizes where 32 bits do not do.
 #pragma once
 
@@ -31,7 +31,7 @@ class ZipWriter {
   // The directory. Returns the archive's length.
   uint64_t finish();
 
-  // Of the members so far: torch.save makes the record .data/serialization_id of this.
+  // A hash of the members so far: torch.save makes the record .data/serialization_id of this.
   [[nodiscard]] const std::vector<ZipMember>& members() const { return members_; }
 
  private:

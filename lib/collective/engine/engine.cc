@@ -9,13 +9,13 @@ namespace gxp {
 Support Engine::join_device(const FoldingDevice& device, uint32_t /*sequence*/,
                             Deadline /*deadline*/) {
   if (supports_memory(device.device.space())) return {};
-  return {false, fmt::format("engine '{}' works on the host's memory", name())};
+  return {false, fmt::format("engine '{}' works on host memory", name())};
 }
 
 std::unique_ptr<QueuedCall> Engine::enqueue(const Call& call, ConstMemory /*input*/,
                                             Memory /*output*/, Stream& /*stream*/,
                                             Deadline /*deadline*/) {
-  fail(ErrorKind::kInternal, "queue {}: engine '{}' queues no calls", to_string(call), name());
+  fail(ErrorKind::kInternal, "queue {}: engine '{}' cannot queue calls", to_string(call), name());
 }
 
 CommunicatorMemory LibraryEngine::allocate(size_t bytes) {

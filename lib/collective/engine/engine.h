@@ -57,7 +57,7 @@ class Engine {
   [[nodiscard]] virtual bool supports_memory(MemorySpace space) const {
     return space == MemorySpace::kHost;
   }
-  [[nodiscard]] virtual bool supports_messages_in(MemorySpace space) const {
+  [[nodiscard]] virtual bool supports_p2p_memory(MemorySpace space) const {
     return supports_memory(space);
   }
   // Lets calls, of groups that are split off as well, accept memory of this device from now on

@@ -36,11 +36,11 @@ std::vector<std::string> gather_texts(int rank, int world_size, std::string_view
   return texts;
 }
 
-std::vector<int> ranks_of_color(int color, std::span<const SplitWish> wishes) {
+std::vector<int> ranks_of_color(int color, std::span<const SplitRequest> requests) {
   std::vector<int> ranks;
-  for (size_t rank = 0; rank < wishes.size(); ++rank)
-    if (wishes[rank].color == color) ranks.push_back(int(rank));
-  std::ranges::stable_sort(ranks, {}, [&](int rank) { return wishes[size_t(rank)].key; });
+  for (size_t rank = 0; rank < requests.size(); ++rank)
+    if (requests[rank].color == color) ranks.push_back(int(rank));
+  std::ranges::stable_sort(ranks, {}, [&](int rank) { return requests[size_t(rank)].key; });
   return ranks;
 }
 

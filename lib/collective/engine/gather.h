@@ -47,13 +47,13 @@ std::vector<std::string> gather_texts(int rank, int world_size, std::string_view
 // from the ranks: kPeer, naming the rank, if one is negative or the sum exceeds kMaxGatheredBytes.
 std::vector<size_t> text_offsets(std::span<const int64_t> sizes);
 
-// What a rank wants of a split: a color below 0 is no group. And the ranks with that color, ordered
+// What a rank asks of a split; a color below 0: no group. And the ranks with that color, ordered
 // by (key, rank).
-struct SplitWish {
+struct SplitRequest {
   int64_t color = 0;
   int64_t key = 0;
   int64_t next_group = 0;  // the first number of a group that the rank has not used
 };
-std::vector<int> ranks_of_color(int color, std::span<const SplitWish> wishes);
+std::vector<int> ranks_of_color(int color, std::span<const SplitRequest> requests);
 
 }  // namespace gxp

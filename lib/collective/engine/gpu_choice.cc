@@ -48,8 +48,7 @@ GpuChoice choose_gpu_engine(const std::vector<GpuRankFacts>& ranks, const Suppor
                             bool layout_invariant) {
   const auto has_gpu = [](const GpuRankFacts& rank) { return !rank.gpu.empty(); };
   if (ranks.size() < 2 || std::ranges::none_of(ranks, has_gpu)) return {"native", ""};
-  if (!std::ranges::all_of(ranks, has_gpu))
-    return {"native", "not all ranks compute on GPUs", true};
+  if (!std::ranges::all_of(ranks, has_gpu)) return {"native", "not all ranks have GPUs", true};
   const Support nccl = nccl_of(ranks);
   const Seconds predicted = predict(ranks.size());
   const std::string sizes = "for 25 MiB, by the model of gpu_choice.h";
@@ -61,9 +60,8 @@ GpuChoice choose_gpu_engine(const std::vector<GpuRankFacts>& ranks, const Suppor
                                               ms(predicted.host), reached.reason))};
   const std::string not_nccl =
       nccl ? fmt::format(
-                 "{} is predicted to take {}, but its sums' bits depend on sizes and "
-                 "topology: comm.engine = \"nccl\" or train.deterministic = \"off\" takes "
-                 "it",
+                 "{} is predicted to take {}, but its bits depend on sizes and topology; "
+                 "comm.engine = \"nccl\" or train.deterministic = \"off\" selects it",
                  nccl.reason, ms(predicted.nccl))
            : fmt::format("NCCL cannot serve: {}", nccl.reason);
   if (reached)

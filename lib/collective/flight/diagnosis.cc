@@ -113,9 +113,9 @@ std::string headline(const WaitGraph& ranks, int culprit, const FlightEntry& ope
         "it does not respond, its process may be stopped, or its host out of reach; needed for {}",
         what);
   if (ranks.kind(culprit) == RankAnswer::Kind::kLeft)
-    return fmt::format("it has left the job in good order; needed for {}", what);
+    return fmt::format("it has left the job normally; needed for {}", what);
   if (ranks.record(culprit) == nullptr)
-    return fmt::format("it does not say what it does; needed for {}", what);
+    return fmt::format("it does not report its state; needed for {}", what);
   const FlightEntry* own = ranks.running(culprit);
   if (own != nullptr && same_operation(*own, operation))
     return fmt::format("it waits for nobody, but does not finish its part of {}; {}", what,
@@ -171,9 +171,8 @@ Finding describe_circle(const WaitGraph& ranks, std::vector<int> circle) {
     });
     const int sender = ranks.waits_for(*least);
     return {
-        {sender, fmt::format("rank {} has got no message from it in {}, where the ranks wait "
-                             "for each other in a circle: is a link slow, or was a message "
-                             "lost?{}",
+        {sender, fmt::format("rank {} has received no message from it in {}, where the ranks wait "
+                             "for each other in a circle: is a link slow, or was a message lost?{}",
                              *least, describe_sized(first), describe_others(ranks, -1, first))}};
   }
   // Who is in a later operation has sent its part of the former: that is on its way.
@@ -184,7 +183,7 @@ Finding describe_circle(const WaitGraph& ranks, std::vector<int> circle) {
         !ranks.has_entered(sender, operation))
       continue;
     return {{sender,
-             fmt::format("rank {} has got no message from it in {}, of which it has done its "
+             fmt::format("rank {} has received no message from it in {}, of which it has done its "
                          "part: is a link slow or cut, or was a message lost?{}",
                          rank, describe_sized(operation), describe_others(ranks, -1, operation))}};
   }

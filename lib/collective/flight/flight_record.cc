@@ -129,7 +129,7 @@ size_t check_header(std::string_view image, std::string_view source) {
     fail(ErrorKind::kCorrupt, "read the flight record {}: {}", source, why);
   };
   if (image.size() < flight::kRingAt * kWordBytes) refuse("it is too short");
-  if (word_at(image, flight::kMagicAt) != flight::kMagic) refuse("it is not one");
+  if (word_at(image, flight::kMagicAt) != flight::kMagic) refuse("it is not a flight record");
   const uint64_t version = word_at(image, flight::kVersionAt);
   if (flight::low(version) != flight::kVersion)
     refuse(fmt::format("it has version {}, this gxp reads {}", flight::low(version),
@@ -137,7 +137,7 @@ size_t check_header(std::string_view image, std::string_view source) {
   const size_t capacity = flight::high(version);
   if (capacity == 0 || capacity > flight::kMaxCapacity ||
       image.size() != flight::words_of(capacity) * kWordBytes)
-    refuse(fmt::format("{} B are not {} operations", image.size(), capacity));
+    refuse(fmt::format("{} B do not fit {} operations", image.size(), capacity));
   const uint64_t rank = word_at(image, flight::kRankAt);
   if (flight::high(rank) > kMaxWorldSize || flight::low(rank) >= flight::high(rank))
     refuse(fmt::format("rank {} of {}", flight::low(rank), flight::high(rank)));
@@ -241,7 +241,7 @@ FlightRecord read_flight_record(const std::string& path) {
   const auto bytes = size_t(std::max<off_t>(status.st_size, 0));
   if (!S_ISREG(status.st_mode) || bytes % kWordBytes != 0 ||
       bytes > flight::words_of(flight::kMaxCapacity) * kWordBytes)
-    fail(ErrorKind::kCorrupt, "{}: it is not one", act);
+    fail(ErrorKind::kCorrupt, "{}: it is not a flight record", act);
   const auto copy = [&] { return read_words(file.get(), bytes / kWordBytes, act); };
   const flight::Words before = copy();
   flight::Words middle = copy();

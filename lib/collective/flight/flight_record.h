@@ -58,7 +58,7 @@ struct FlightEntry {
   uint64_t number = 0;  // among all operations of the rank, from 0
   std::variant<Call, PeerCall> call;
   uint8_t group = 0;
-  int leader = 0;  // of the group, a collective's only: tells groups of one number apart
+  int leader = 0;  // of the group, a collective's only: distinguishes groups of one number
   std::string algorithm;
   State state = State::kRunning;
   int64_t entered_ns = 0;

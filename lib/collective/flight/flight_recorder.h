@@ -12,8 +12,8 @@
 //   Threads   one writes at a time: the communicator's caller, or its own thread. image() may be
 //             called by any, at the same time.
 //
-// The engine of a communicator (engine.h) tells what it does, as native_engine.cc, executor.cc and
-// shared_executor.cc show; the communicator tells what has failed. The recorder outlives it and all
+// The engine of a communicator (engine.h) records its calls, as native_engine.cc, executor.cc and
+// shared_executor.cc show; the communicator records failures. The recorder outlives it and all
 // that were split from it.
 #pragma once
 

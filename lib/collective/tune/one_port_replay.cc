@@ -34,7 +34,7 @@ class Replayer {
     }
     for (int rank = 0; rank < world_size; ++rank) {
       const size_t next = state(rank).next;
-      if (next < steps_of(rank).size()) report(rank, next, "waits for ever");
+      if (next < steps_of(rank).size()) report(rank, next, "waits forever");
     }
     for (const Message& one : replay_.messages) {
       if (one.recv_round > 0) continue;

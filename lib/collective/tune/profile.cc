@@ -74,7 +74,7 @@ Machine this_machine() {
   machine.cpu = cpu_name();
   machine.cores = int(sysconf(_SC_NPROCESSORS_ONLN));  // a rank may be bound to some
   utsname name{};
-  machine.kernel = uname(&name) == 0 ? name.release : "unknown";
+  machine.linux_release = uname(&name) == 0 ? name.release : "unknown";
   return machine;
 }
 

@@ -19,17 +19,17 @@
 //   direct-COLLECTIVE  in memory from Communicator::allocate()
 //   staged-COLLECTIVE  in any other memory
 // Each is the least of the ways that it can go (shared_ways.h), where those were measured:
-//   copied-COLLECTIVE, placed-COLLECTIVE, kernel-COLLECTIVE, tiles-COLLECTIVE
+//   copied-COLLECTIVE, placed-COLLECTIVE, cma-COLLECTIVE, tiles-COLLECTIVE
 // The model is off by a tenth or more, which is too much to choose by. So a calibration also runs
 // what it has a model of; over the bytes of the logical buffer, each with the segment that the
 // model gives it:
 //   ALGORITHM-COLLECTIVE  by messages: "ring-all-reduce". None built in
 // File: one section a link class; a curve is a list of "BYTES SECONDS", both ascending.
 //   [machine]
-//   version = 1
+//   version = 2
 //   cpu = "Intel(R) Xeon(R) Processor"
 //   cores = 2
-//   kernel = "6.18.5"
+//   linux = "6.18.5"
 //   [shm-4]
 //   transport = "shm"
 //   ranks = 4
@@ -84,7 +84,7 @@ std::string message_curve_name(const Algorithm& algorithm);
 struct Machine {
   std::string cpu{};
   int cores = 1;
-  std::string kernel{};
+  std::string linux_release{};
 
   // With so many ranks on this machine; 1 where every rank has a core.
   [[nodiscard]] double ranks_per_core(int ranks) const {

@@ -22,7 +22,7 @@
 namespace gxp {
 namespace {
 
-constexpr int64_t kVersion = 1;
+constexpr int64_t kVersion = 2;
 constexpr std::string_view kMachineSection = "machine";
 constexpr std::array<std::string_view, 7> kMessageCurves = {
     "start", "hop", "swap", "exchange", "fold", "fold-later", "copy"};
@@ -37,7 +37,7 @@ std::vector<std::string> curve_names() {
     }
   }
   for (const SharedWay way :
-       {SharedWay::kCopied, SharedWay::kPlaced, SharedWay::kKernel, SharedWay::kTiles}) {
+       {SharedWay::kCopied, SharedWay::kPlaced, SharedWay::kCma, SharedWay::kTiles}) {
     for (const Collective collective : collectives())
       names.push_back(way_curve_name(way, collective));
   }
@@ -120,8 +120,8 @@ void read_machine(const Place& at, Machine& machine, bool& has_version) {
     machine.cpu = get<std::string>(at, "a text");
   } else if (at.entry.key == "cores") {
     machine.cores = get_count(at);
-  } else if (at.entry.key == "kernel") {
-    machine.kernel = get<std::string>(at, "a text");
+  } else if (at.entry.key == "linux") {
+    machine.linux_release = get<std::string>(at, "a text");
   } else {
     reject(at, "there is no such key");
   }
@@ -159,9 +159,9 @@ void check_link(std::string_view origin, const TomlSection& section, const LinkC
 std::string to_toml(const Profile& profile) {
   std::string text = fmt::format(
       "# What this machine's links cost, for gxp: measured by gxp allreduce-test --calibrate.\n"
-      "[{}]\nversion = {}\ncpu = {}\ncores = {}\nkernel = {}\n",
+      "[{}]\nversion = {}\ncpu = {}\ncores = {}\nlinux = {}\n",
       kMachineSection, kVersion, to_toml(Value(profile.machine.cpu)), profile.machine.cores,
-      to_toml(Value(profile.machine.kernel)));
+      to_toml(Value(profile.machine.linux_release)));
   std::vector<LinkClass> links = profile.links;
   std::ranges::sort(links, {}, section_name);
   for (const LinkClass& link : links) {

@@ -132,7 +132,7 @@ AlgorithmPlan select_algorithm(const Call& call, const SelectionSettings& settin
 std::vector<std::string> algorithm_choices() {
   std::vector<std::string> names = {"auto"};
   for (const std::string_view name : algorithm_names()) names.emplace_back(name);
-  for (const SharedWay way : {SharedWay::kCopied, SharedWay::kKernel, SharedWay::kTiles})
+  for (const SharedWay way : {SharedWay::kCopied, SharedWay::kCma, SharedWay::kTiles})
     names.emplace_back(to_string(way));
   return names;
 }

@@ -5,8 +5,8 @@
 namespace gxp {
 namespace {
 
-// A synchronisation, in which the ranks learn where the others' memory is.
-double meeting_seconds(const LinkClass* measured) {
+// Of the synchronisation in which the ranks learn where the others' memory is.
+double handshake_seconds(const LinkClass* measured) {
   const CostCurve* const barrier =
       measured == nullptr
           ? nullptr
@@ -43,8 +43,8 @@ AlgorithmPlan select_with_sharing(const Call& call, const SelectionSettings& set
     AlgorithmPlan without_messages = select(shared);
     const bool comparable =
         messages_compete(model.profile(), topology.transport, topology.world_size);
-    const double meeting = ordinary ? meeting_seconds(ways) : 0;
-    if (comparable && plan.predicted_seconds + meeting < without_messages.predicted_seconds)
+    const double handshake = ordinary ? handshake_seconds(ways) : 0;
+    if (comparable && plan.predicted_seconds + handshake < without_messages.predicted_seconds)
       return plan;
     plan = std::move(without_messages);
     plan.reason =
@@ -54,7 +54,7 @@ AlgorithmPlan select_with_sharing(const Call& call, const SelectionSettings& set
     const SharedWays taken = fastest_ways(ways, call.collective, bytes, limits);
     plan.way = ordinary ? taken.ordinary : taken.communicator;
     plan.reason += "; by " + describe_ways(ways, call.collective, bytes, limits, !ordinary);
-    if (!limits.wanted) plan.reason += ", until calls show another way to be faster";
+    if (!limits.wanted) plan.reason += ", until calls measure another as faster";
   }
   return plan;
 }

@@ -17,7 +17,7 @@ namespace {
 
 using enum SharedWay;
 
-constexpr std::array kOfOrdinary = {kCopied, kKernel, kTiles};
+constexpr std::array kOfOrdinary = {kCopied, kCma, kTiles};
 constexpr std::array kOfCommunicator = {kCopied, kPlaced};
 
 // Without measurements: a copy that fits a few cache lines is cheaper than to synchronise twice,
@@ -26,7 +26,7 @@ constexpr size_t kCopiedPlaced = 256;
 constexpr size_t kCopiedCrowded = 8 << 10;
 
 bool is_possible(SharedWay way, Collective collective, size_t bytes, const WayLimits& limits) {
-  if (way == kKernel) return limits.kernel;
+  if (way == kCma) return limits.cma;
   return way != kCopied ||
          largest_input(collective, bytes, limits.ranks) <= most_copied(collective, limits.ranks);
 }
@@ -83,7 +83,7 @@ CostCurve least_curve(const LinkClass& link, Collective collective, std::span<co
 }  // namespace
 
 std::string_view to_string(SharedWay way) {
-  constexpr std::array<std::string_view, 5> kNames = {"messages", "copied", "placed", "kernel",
+  constexpr std::array<std::string_view, 5> kNames = {"messages", "copied", "placed", "cma",
                                                       "tiles"};
   return kNames[size_t(way)];
 }
@@ -179,7 +179,7 @@ std::string describe_ways(const LinkClass* measured, Collective collective, size
   return text;
 }
 
-Profile with_ways(Profile profile, const LinkClass& ways, bool kernel) {
+Profile with_ways(Profile profile, const LinkClass& ways, bool cma) {
   LinkClass link = find_link(profile, ways.transport, ways.ranks, 1);
   const Machine& machine = profile.machine;
   const double scale =
@@ -191,9 +191,9 @@ Profile with_ways(Profile profile, const LinkClass& ways, bool kernel) {
   link.ranks = ways.ranks;
   link.hosts = 1;
   for (const auto& [name, curve] : ways.curves) link.curves[name] = curve;
-  const WayLimits limits{.ranks = ways.ranks, .kernel = kernel};
+  const WayLimits limits{.ranks = ways.ranks, .cma = cma};
   for (const Collective collective : collectives()) {
-    if (!kernel) link.curves.erase(way_curve_name(kKernel, collective));
+    if (!cma) link.curves.erase(way_curve_name(kCma, collective));
     CostCurve direct = least_curve(link, collective, kOfCommunicator, limits);
     CostCurve staged = least_curve(link, collective, kOfOrdinary, limits);
     if (!direct.points.empty())

@@ -1,6 +1,6 @@
 // The ways of a call among ranks that share memory (shared_executor.h), and which of them is taken:
-// the fastest, as it was measured with these ranks, when they met (rehearsal.h) or by a calibration
-// (calibrate.h). Which is that depends on the CPU: copies by the kernel have cost half as much as
+// the fastest, as it was measured with these ranks, when they were tuned (startup_benchmark.h) or by a calibration
+// (calibrate.h). Which is that depends on the CPU: CMA has cost half as much as
 // tiles on one, and six times as much on another.
 // A profile (profile.h) has a curve for each way and collective, over the bytes of the logical
 // buffer; "direct-COLLECTIVE" and "staged-COLLECTIVE" are the least of those for communicator
@@ -22,22 +22,22 @@ enum class SharedWay : uint8_t {
   kMessages,  // none: the ranks send each other messages
   kCopied,    // all of a small input next to its line
   kPlaced,    // from buffer to buffer, in communicator memory
-  kKernel,    // likewise in ordinary memory, by copies that the kernel makes
+  kCma,       // likewise in ordinary memory, by cross-memory attach (process_vm_readv)
   kTiles,     // through tiles in shared memory
 };
 std::string_view to_string(SharedWay way);  // "tiles"
-// "copied", "kernel" and "tiles", by which a user may ask for one.
+// "copied", "cma" and "tiles", by which a user may ask for one.
 std::optional<SharedWay> parse_shared_way(std::string_view name);
 
 // Calls up to this size are measured in small pages. Larger memory has huge ones where the system
-// gives them, as that of lib/device has, and the kernel's copies take a third of the time then.
+// gives them, as that of lib/device has, and CMA takes a third of the time then.
 constexpr size_t kSmallPages = 1 << 20;
 
-// A call does not know of its peers' memory before they meet.
+// A call knows its peers' memory only after the handshake on the lines.
 struct SharedWays {
   SharedWay communicator = SharedWay::kPlaced;  // where all of it is the communicator's
   SharedWay ordinary = SharedWay::kTiles;       // else
-  bool kernel = false;                          // is possible
+  bool cma = false;                             // is possible
   bool open = false;                            // calls may show another to be faster
 };
 
@@ -50,26 +50,26 @@ std::string way_curve_name(SharedWay way, Collective collective);  // "tiles-all
 // The class with the nearest number of ranks on one host for which ways were measured; null: none.
 const LinkClass* find_ways(const Profile& profile, std::string_view transport, int ranks);
 
-// What the kernel may do, and what the user asks for.
+// What the OS permits, and what the user asks for.
 struct WayLimits {
   int ranks = 1;
-  bool kernel = false;                // it copies between the memories of all ranks
+  bool cma = false;                   // works between all ranks
   bool oversubscribed = false;        // ranks outnumber CPUs
   std::optional<SharedWay> wanted{};  // for ordinary memory, where it is possible
 };
-// `measured` null: nobody has measured; then nothing is by the kernel, whose copies may be slow.
+// `measured` null: nobody has measured; then CMA is not used, which may be slow.
 SharedWays fastest_ways(const LinkClass* measured, Collective collective, size_t bytes,
                         const WayLimits& limits);
 // Seconds, if the way was measured.
 std::optional<double> seconds_of(SharedWay way, const LinkClass* measured, Collective collective,
                                  size_t bytes);
-// "tiles 7.9 us, kernel 114 us": the ways of such a call, the taken one first.
+// "tiles 7.9 us, cma 114 us": the ways of such a call, the taken one first.
 std::string describe_ways(const LinkClass* measured, Collective collective, size_t bytes,
                           const WayLimits& limits, bool communicator_memory);
 
 // The profile with the class of so many ranks on one host as `ways` has it measured; the costs of
-// messages stay, or are those of the nearest class. `kernel` false: as if it did not copy.
-Profile with_ways(Profile profile, const LinkClass& ways, bool kernel);
+// messages stay, or are those of the nearest class. `cma` false: as if CMA did not work.
+Profile with_ways(Profile profile, const LinkClass& ways, bool cma);
 
 // Whether the times of messages were measured together with those of the ways, so that they can be
 // compared. If not, ranks that share memory send none.

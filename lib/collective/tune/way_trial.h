@@ -1,5 +1,5 @@
 // Which of several ways of a call is the fastest where it is used, learnt from the calls
-// themselves. What ranks measured when they met, or in a calibration, was measured in other pages
+// themselves. What ranks measured when they were tuned, or calibrated, was measured in other pages
 // and at another moment; and where a host moves its virtual CPUs, the same way may later take five
 // times as long. All ways give the same bits.
 //   Round   each way is taken some times in a row and its last call is timed, since the first find
@@ -34,7 +34,7 @@ class WayTrial {
   void advance();
   // What a call took the slowest rank, by byte, since calls of a trial may differ in size.
   void note(SharedWay way, double seconds_per_byte);
-  // Whether the next call is of no round and goes by this way.
+  // Whether the next call belongs to no round and uses this way.
   [[nodiscard]] bool is_settled_on(SharedWay way) const;
   // The predicted way until all were timed.
   [[nodiscard]] SharedWay fastest() const;

@@ -19,8 +19,8 @@
 //   others    127.0.0.1 if all ranks are on one host, else only rank 0 knows;
 //   the port  20000 to 29999 by a hash of the job's name (Slurm's job and step, Open MPI's
 //             PMIX_NAMESPACE), else 29511. All lie below Linux's ephemeral ports (32768).
-// Where the launcher has a key-value exchange, rank 0 takes a free port and tells the others
-// (lib/net/store/meeting_point.h); the address here then serves only if the exchange is closed.
+// Where the launcher has a key-value exchange, rank 0 takes a free port and sends the others
+// (lib/net/store/rendezvous_point.h); the address here then serves only if the exchange is closed.
 #pragma once
 
 #include <cstdint>

@@ -51,8 +51,8 @@ class PmiClient {
     send("cmd=barrier_in");
     if (!wait_ready(socket_, POLLIN, deadline_))
       fail(ErrorKind::kPeer,
-           "meet the other ranks at {}: not all came within {:g} s; has one ended, or do only some "
-           "have MASTER_ADDR, MASTER_PORT and a job secret set?",
+           "reach the other ranks at {}: not all answered within {:g} s; has one ended, or do only "
+           "some have MASTER_ADDR, MASTER_PORT and a job secret set?",
            kPeer, deadline_.seconds());
     read_answer("cmd=barrier_in", "barrier_out");
   }

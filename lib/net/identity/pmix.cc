@@ -105,17 +105,17 @@ class PmixClient {
     auto ended = std::make_unique<std::promise<int>>();
     std::future<int> status = ended->get_future();
     check(functions_.fence(nullptr, 0, &collect, 1, end_fence, ended.get()),
-          "meet the other ranks");
+          "reach the other ranks");
     static_cast<void>(ended.release());  // end_fence() owns it now
     while (status.wait_for(deadline_.remaining()) != std::future_status::ready &&
            !deadline_.expired()) {
     }
     if (status.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
       fail(ErrorKind::kPeer,
-           "meet the other ranks at the PMIx server: not all came within {:g} s; has one ended, or "
-           "do only some have MASTER_ADDR, MASTER_PORT and a job secret set?",
+           "reach the other ranks at the PMIx server: not all answered within {:g} s; has one "
+           "ended, or do only some have MASTER_ADDR, MASTER_PORT and a job secret set?",
            deadline_.seconds());
-    check(status.get(), "meet the other ranks");
+    check(status.get(), "reach the other ranks");
   }
 
   std::string get_of_rank_0() {
@@ -127,7 +127,7 @@ class PmixClient {
     Value* value = nullptr;  // the library's; never freed, as there is but one
     check(functions_.get(&rank_0, kPmixKey, &limit, 1, &value), "get rank 0's address");
     if (value == nullptr || value->type != kText)
-      fail(ErrorKind::kPeer, "ask the PMIx server: rank 0's address is no text");
+      fail(ErrorKind::kPeer, "ask the PMIx server: rank 0's address is not a text");
     return value->data.text;
   }
 

@@ -30,8 +30,8 @@ bool is_absolute(const std::string* path) { return path != nullptr && path->star
 // An error about the file, with the way around it.
 [[noreturn]] void fail_to_make(const std::string& path, const std::string& cause) {
   fail(ErrorKind::kIo,
-       "make this user's job secret {}: {}; or set {} to a file of 64 hexadecimal digits that all "
-       "hosts have",
+       "create this user's job secret {}: {}; or set {} to a file of 64 hexadecimal digits that "
+       "all hosts have",
        path, cause, kSecretFileVariable);
 }
 
@@ -80,7 +80,7 @@ void make_secret_file(const std::string& path) {
   if (size_t(written) < text.size()) fail_to_make(path, "the disk is full");
   check_made(::fsync(file.get()), path);
   if (publish(made.path, path))
-    log_info("made {}, which lets this user's ranks know each other", path);
+    log_info("created {}, the secret by which this user's ranks authenticate each other", path);
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ class ChildProcess {
   // Sends a signal, if it still runs.
   void signal(int number);
   // Whether it has not ended within `time` after SIGKILL: a cgroup's freezer, a debugger or a call into
-  // the kernel may hold it.
+  // the OS may hold it.
   [[nodiscard]] bool withstands_kill(std::chrono::nanoseconds time) const;
   // Gives it up: it does not count as running any more, and ends when it can.
   void leave() { pid_ = -1; }

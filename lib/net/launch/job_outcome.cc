@@ -56,8 +56,8 @@ std::string JobOutcome::describe(uint64_t oom_kills) const {
   if (signal != SIGKILL || oom_kills == 0) return text;
   const auto limit = Cgroups().memory_bytes();
   return text + fmt::format(
-                    ", as the kernel does where memory runs out: oom_kill has risen by {}{}; "
-                    "let fewer ranks share the memory, or make the run smaller",
+                    ", as the OOM killer does: oom_kill has risen by {}{}; let fewer ranks share "
+                    "the memory, or make the run smaller",
                     oom_kills,
                     limit ? fmt::format(", and the cgroup allows {}", format_bytes(*limit)) : "");
 }

@@ -95,7 +95,7 @@ class RankLauncher {
   void start_ranks() {
     const bool alone = options_.host_count == 1;
     if (!alone && options_.master.host.empty())
-      fail(ErrorKind::kConfig, "launch on {} hosts: rank 0's host is not known; give --master",
+      fail(ErrorKind::kConfig, "launch on {} hosts: rank 0's host is unknown; give --master",
            options_.host_count);
     const Secret secret = alone ? Secret::generate() : given_or_user_secret(environment_);
     Fd listener;

@@ -10,7 +10,7 @@
 //             that say so themselves ("gxp[rank N] ...") and rank 0's stdout, which carries the
 //             results. Ranks read nothing: their stdin is /dev/null.
 //             The line "gxp: error: CAUSE" with which a rank ends waits until the culprit is known,
-//             and each cause is told once, the culprit's first, as "gxp[rank N] error CAUSE"
+//             and each cause is printed once, the culprit's first, as "gxp[rank N] error CAUSE"
 //             (lib/net/launch/exit_messages.h). The launcher names a culprit that has left none.
 //             A reader that is behind, or takes nothing, delays no rank: results wait in memory, up
 //             to 64 MiB, and of the log what is beyond 4 MiB is dropped, with a line that counts it. It
@@ -24,7 +24,7 @@
 //             SIGHUP go to all ranks (to finish the step and save); a second SIGINT or SIGTERM
 //             kills them, and output that the reader has not taken is dropped. Ranks are in process
 //             groups of their own, so that a terminal's Ctrl-C reaches them once. A signal that is
-//             sent to the ranks as well, before or after, is the same wish.
+//             sent to the ranks as well, before or after, is the same request.
 //   CPUs      where the host has a CPU for each of its ranks, each rank gets an even share of them
 //             for itself: left to the system, two ranks that wait for each other may share one for
 //             long (8 bytes over TCP: 65 us instead of 4).

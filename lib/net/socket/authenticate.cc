@@ -36,7 +36,7 @@ Handshake::Handshake(Role role, const Secret& secret, std::string purpose, int m
   store_u32(&mine_[kRankAt], uint32_t(my_rank));
   store_u32(&mine_[kCiphersAt], ciphers);
   if (sodium_init() < 0)
-    fail(ErrorKind::kUnavailable, "start libsodium: no source of random numbers");
+    fail(ErrorKind::kUnavailable, "start libsodium: there is no source of random numbers");
   randombytes_buf(&mine_[kNonceAt], kPublicKeyAt - kNonceAt);
   crypto_kx_keypair(&mine_[kPublicKeyAt], private_key_.data());
 }
@@ -87,15 +87,15 @@ int Handshake::verify(const Proof& theirs) const {
   const Proof expected = prove(role_ == Role::kClient ? Role::kServer : Role::kClient);
   if (sodium_memcmp(expected.data(), theirs.data(), kProofBytes) != 0)
     fail(ErrorKind::kPeer,
-         "authenticate {}: the job secret differs, or someone alters the connection; {}", peer_,
-         secret_.remedy());
+         "authenticate {}: the job secret differs, or someone tampers with the connection; {}",
+         peer_, secret_.remedy());
   return int(load_u32(&theirs_[kRankAt]));
 }
 
 SealKeys Handshake::keys() const {
   SealKey shared;
   if (crypto_scalarmult(shared.data(), private_key_.data(), &theirs_[kPublicKeyAt]) != 0)
-    fail(ErrorKind::kPeer, "authenticate {}: its public key is none", peer_);
+    fail(ErrorKind::kPeer, "authenticate {}: its public key is invalid", peer_);
   const Role other = role_ == Role::kClient ? Role::kServer : Role::kClient;
   const uint32_t ours = load_u32(&mine_[kCiphersAt]);
   return {choose_cipher(ours, load_u32(&theirs_[kCiphersAt])), key_of(role_, shared),

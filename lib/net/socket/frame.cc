@@ -73,7 +73,7 @@ std::vector<std::string> unpack_strings(std::string_view packed) {
   while (!packed.empty()) {
     const size_t length = packed.size() < 4 ? SIZE_MAX : load_u32(bytes_of(packed));
     if (packed.size() < 4 || packed.size() - 4 < length)
-      fail(ErrorKind::kPeer, "read a list of strings: it is cut short");
+      fail(ErrorKind::kPeer, "read a list of strings: it is truncated");
     strings.emplace_back(packed.substr(4, length));
     packed.remove_prefix(4 + length);
   }

@@ -25,7 +25,7 @@ void Output::count_dropped() {
   if (dropped_ == 0) return;
   text_ += log_line(
       LogLevel::kWarn,
-      fmt::format("log: {} lines are left out here, their reader was too far behind", dropped_));
+      fmt::format("log: {} lines were dropped here, since their reader was too slow", dropped_));
   dropped_ = 0;
 }
 

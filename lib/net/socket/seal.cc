@@ -93,7 +93,7 @@ std::string_view to_string(Cipher cipher) {
 
 uint32_t supported_ciphers() {
   if (sodium_init() < 0)
-    fail(ErrorKind::kUnavailable, "start libsodium: no source of random numbers");
+    fail(ErrorKind::kUnavailable, "start libsodium: there is no source of random numbers");
   const uint32_t aes = crypto_aead_aes256gcm_is_available() != 0 ? uint32_t(Cipher::kAes256Gcm) : 0;
   return uint32_t(Cipher::kChaCha20Poly1305) | aes;
 }

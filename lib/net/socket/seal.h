@@ -65,7 +65,7 @@ struct SealKeys {
 };
 
 inline constexpr size_t kRecordHeaderBytes = 36;
-// The longest body. 64 KiB stay in a core's cache between the cipher and the kernel's copy.
+// The longest body. 64 KiB stay in a core's cache between the cipher and the OS's copy.
 inline constexpr size_t kMaxRecordBytes = size_t{64} << 10;
 // What a broken seal means. `what`: "what rank 3 at 10.0.0.7:4711 sent to rank 0".
 class Tampered : public Error {

@@ -15,7 +15,7 @@ namespace {
 
 void start_sodium() {
   if (sodium_init() < 0)
-    fail(ErrorKind::kUnavailable, "start libsodium: no source of random numbers");
+    fail(ErrorKind::kUnavailable, "start libsodium: there is no source of random numbers");
 }
 
 void check_file(const std::string& path, const struct stat& status, std::optional<uid_t> owner) {

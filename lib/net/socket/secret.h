@@ -39,7 +39,7 @@ class Secret {
   [[nodiscard]] std::span<const uint8_t, kBytes> bytes() const { return bytes_; }
   // For the launcher, which hands it to its ranks. The caller's string is not wiped.
   [[nodiscard]] std::string hex() const;
-  // A secret of one job, derived from this one, so that one user's jobs, which may meet on one
+  // A secret of one job, derived from this one, so that one user's jobs, which may share one
   // port, do not take each other's ranks for their own.
   [[nodiscard]] Secret for_job(std::string_view job) const;
   // Whether it is, or was made from, this user's own file.

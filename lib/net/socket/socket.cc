@@ -174,8 +174,9 @@ PortRange parse_port_range(std::string_view text, std::string_view setting) {
   const auto [rest, no_last] = std::from_chars(two ? dash + 1 : end, end, ports.last);
   if (no_last != std::errc() || rest != end || ports.first < 1 || ports.last < ports.first ||
       ports.last > 65535)
-    fail(ErrorKind::kConfig, "{}: must be two ports in their order, as \"30000-30100\", is \"{}\"",
-         setting, text);
+    fail(ErrorKind::kConfig,
+         "{}: must be two ports in ascending order, such as \"30000-30100\", is \"{}\"", setting,
+         text);
   return ports;
 }
 

@@ -77,7 +77,7 @@ bool wait_ready(int socket, short events, Deadline deadline);
 // How long a host may be silent unless a caller says otherwise.
 inline constexpr std::chrono::seconds kUsualSilence{60};
 
-// Makes the kernel give a connection up on which nothing moves after some 1.5 times `limit` of silence:
+// Makes the OS give a connection up on which nothing moves after some 1.5 times `limit` of silence:
 // a crashed host or a cut cable sends nothing, so TCP alone would wait for hours. A stopped process
 // still answers. What is on its way is sent again for longer than `limit`, up to 15 minutes; no limit
 // ends a connection whose receiver is stopped and takes nothing.

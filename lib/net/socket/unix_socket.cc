@@ -145,9 +145,8 @@ Fd receive_message(int socket, std::span<std::byte> data, std::string_view peer,
   });
   if ((message.header.msg_flags & MSG_CTRUNC) != 0) {
     fail(ErrorKind::kIo,
-         "{}: this process may have no more files open, which are {} (`ulimit -n`); raise that "
-         "limit",
-         act, file_limit());
+         "{}: this process has {} files open, which is its limit (`ulimit -n`); raise it", act,
+         file_limit());
   }
   Fd found;
   const cmsghdr* control = CMSG_FIRSTHDR(&message.header);
@@ -171,7 +170,7 @@ Fd receive_fd(int socket, std::string_view peer, Deadline deadline) {
   std::byte byte{};
   Fd fd = receive_message(socket, std::span(&byte, 1), peer, deadline);
   if (!fd.valid())
-    fail(ErrorKind::kPeer, "receive a descriptor from {}: the message has none", peer);
+    fail(ErrorKind::kPeer, "receive a descriptor from {}: the message carries none", peer);
   return fd;
 }
 

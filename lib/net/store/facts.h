@@ -67,7 +67,9 @@ Fact unpack_fact(std::string_view packed) {
         return texts.size() == sizeof...(field) && (unpack_field(*text++, field) && ...);
       },
       fields_of(fact));
-  if (!is_whole) fail(ErrorKind::kPeer, "read what a rank tells of itself: it has other fields");
+  if (!is_whole)
+    fail(ErrorKind::kPeer,
+         "read a rank's facts: they have other fields; install the same gxp on all hosts");
   return fact;
 }
 

@@ -2,7 +2,7 @@
 
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
-#include "lib/net/store/meeting_point.h"
+#include "lib/net/store/rendezvous_point.h"
 
 namespace gxp {
 
@@ -14,13 +14,12 @@ void Rendezvous::close(Deadline deadline) {
 Rendezvous join_job(const RankIdentity& identity, const Environment& environment, Deadline deadline,
                     Deadline::Duration silence) {
   raise_descriptor_limit();  // ranks need sockets, and strangers must not take the last
-  MeetingPoint point = arrange_meeting(identity, environment, deadline);
+  RendezvousPoint point = arrange_rendezvous(identity, environment, deadline);
   const bool several_hosts = identity.local_world_size < identity.world_size;
   if (several_hosts && identity.local_rank == 0 && leads_to_itself(point.store.host))
     log_warn(
-        "rank 0 is to be at {}, which leads each host to itself; if ranks run on several hosts, "
-        "give "
-        "them an address of rank 0's host: --master HOST:PORT or MASTER_ADDR",
+        "rank 0's address {} means the local host on every host; if ranks run on several hosts, "
+        "give them an address of rank 0's host: --master HOST:PORT or MASTER_ADDR",
         point.store.host);
   Rendezvous job{point.secret, point.store.host, nullptr, nullptr};
   Endpoint endpoint = point.store;

@@ -25,7 +25,7 @@ struct Rendezvous {
 };
 
 // Called once by every rank. Raises this process's limit of descriptors. Errors: as
-// arrange_meeting() (lib/net/store/meeting_point.h) and Store's constructor. `silence`: as
+// arrange_rendezvous() (lib/net/store/rendezvous_point.h) and Store's constructor. `silence`: as
 // detect_silence().
 Rendezvous join_job(const RankIdentity& identity, const Environment& environment, Deadline deadline,
                     Deadline::Duration silence = kUsualSilence);

@@ -49,8 +49,8 @@ Store::Store(const Endpoint& server, int rank, int world_size, const Secret& sec
     : server_(server), rank_(rank), world_size_(world_size) {
   const int server_rank = authenticate(secret, deadline, silence);
   if (server_rank != 0)
-    fail(ErrorKind::kPeer, "rendezvous at {}: rank {} answers, not rank 0", to_string(server_),
-         server_rank);
+    fail(ErrorKind::kPeer, "rendezvous at {}: rank {} answered instead of rank 0",
+         to_string(server_), server_rank);
   join(deadline);
   watcher_ = start_thread("gxp-watcher", [this] { watch(); });
 }
@@ -129,7 +129,7 @@ Frame Store::ask_to_join(Deadline deadline) {
   } catch (const Error& error) {
     fail(error.kind(),
          "join {}: {}, though it has the same job secret; has the job ended already, or does "
-         "someone alter the connection?",
+         "someone tamper with the connection?",
          server_name(), error.what());
   }
 }
@@ -187,10 +187,10 @@ std::vector<std::string> Store::gather(std::string_view name, std::string_view v
   const auto [missing, question] = ask_missing(act, name);
   const std::string what =
       missing.empty() ? "not all ranks came"
-                      : fmt::format("{} of {} did not come", to_text(missing), world_size_);
+                      : fmt::format("{} of {} did not join", to_text(missing), world_size_);
   if (!missing.empty()) {
     const std::vector<int> others(missing.begin() + 1, missing.end());
-    abort(missing[0], fmt::format("it {}did not come to {} within {:g} s ({}){}",
+    abort(missing[0], fmt::format("it {}did not reach {} within {:g} s ({}){}",
                                   others.empty() ? "" : "and " + to_text(others) + " ",
                                   to_string(server_), deadline.seconds(), act, question));
   }

@@ -106,7 +106,7 @@ void StoreClients::accept_client() {
     const int cause = errno;
     if (std::ranges::none_of(clients_, is_stranger))
       fail(ErrorKind::kIo,
-           "let a rank in: {}; raise the limit of descriptors on this host (ulimit -n)",
+           "accept a rank: {}; raise the limit of open files on this host (ulimit -n)",
            system_text(cause));
     return;
   }

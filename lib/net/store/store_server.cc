@@ -139,11 +139,11 @@ class StoreServer::Loop {
     if (frame.type != FrameType::kJoin)
       why = "it did not ask to join";
     else if (frame.rank != world_size_)
-      why = fmt::format("it was told of {} ranks, rank 0 of {}", frame.rank, world_size_);
+      why = fmt::format("its world size is {}, that of rank 0 {}", frame.rank, world_size_);
     else if (client.rank() >= world_size_)
       why = fmt::format("there are {} ranks", world_size_);
     else if (members_.contains(client.rank()) || departed_.contains(client.rank()))
-      why = "that rank has joined already; two processes were given the same rank";
+      why = "that rank has already joined; were two processes given the same rank?";
     if (!why.empty()) {
       client.send({FrameType::kRefused, "", why, 0, 0});
       client.leaving = true;
@@ -183,7 +183,8 @@ class StoreServer::Loop {
       case FrameType::kGoodbye:
         return depart(client);
       default:
-        fail(ErrorKind::kPeer, "serve rank {}: it sent what only a server may", client.rank());
+        fail(ErrorKind::kPeer, "serve rank {}: it sent a message that only the server may send",
+             client.rank());
     }
   }
 
@@ -209,7 +210,7 @@ class StoreServer::Loop {
     members_.erase(client.rank());
     const std::string last = describe_lost(client.rank());
     cause_.lost(client.rank(),
-                fmt::format("its connection ended without goodbye{}{}; was it killed?{}{}",
+                fmt::format("its connection ended without a goodbye{}{}; was it killed?{}{}",
                             why.empty() ? "" : ": ", why, last.empty() ? "" : " ", last));
     follow_cause();
   }
@@ -257,7 +258,7 @@ class StoreServer::Loop {
     std::optional<Finding> finding;
     if (diagnostics_.diagnose) finding = diagnostics_.diagnose(answers, inquiry_->asked_by());
     if (finding) return *finding;
-    // While ranks meet, none is in an operation that tells for whom it waits.
+    // During the rendezvous no rank is in an operation that tells for whom it waits.
     for (const auto& [rank, _] : members_) {
       if (answers[size_t(rank)].kind != RankAnswer::Kind::kSilent) continue;
       return {{rank, fmt::format("it does not respond, its process may be stopped, or its host out "

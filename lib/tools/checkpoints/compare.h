@@ -31,11 +31,11 @@ struct TensorComparison {
   // Elements whose bytes differ; between two types, whose values do. 0 for shapes that differ.
   uint64_t differing = 0;
   std::optional<uint64_t> first = {};  // the index of the first of them, row-major
-  // Of equal shapes, except of types that gxp cannot calculate with (F8_*, C64).
+  // For equal shapes, except of types that gxp cannot calculate with (F8_*, C64).
   std::optional<Distance> distance = {};
 };
 
-// Of tensors with equal name and role; those of `a` first, in its order. Errors: as reading.
+// For tensors with equal name and role; those of `a` first, in its order. Errors: as reading.
 // Cost: reads all of both once; two buffers of 4 MiB, one for each side, and 8 MiB of values.
 std::vector<TensorComparison> compare_tensors(const NamedTensors& a, const NamedTensors& b);
 

@@ -66,14 +66,14 @@ void read_reorder(const toml::table& table, const std::string& where, Rule& rule
 Rule read_rule(const toml::table& table, const RuleTable& row, const std::string& path) {
   Rule rule{.line = int(table.source().begin.line), .kind = row.kind};
   const std::string where = fmt::format("{}:{}", path, rule.line);
-  if (table.size() != row.keys) fail(ErrorKind::kConfig, "{}: a rule has {}", where, row.words);
+  if (table.size() != row.keys) fail(ErrorKind::kConfig, "{}: a rule takes {}", where, row.words);
   rule.text = string_of(table, "from", where);
   if (row.kind == RuleKind::kRename) rule.to = string_of(table, "to", where);
   if (row.kind == RuleKind::kReorder) read_reorder(table, where, rule);
   try {
     rule.from.assign(rule.text);
   } catch (const std::regex_error& error) {
-    fail(ErrorKind::kConfig, "{}: '{}' is no regular expression: {}", where, rule.text,
+    fail(ErrorKind::kConfig, "{}: '{}' is not a regular expression: {}", where, rule.text,
          error.what());
   }
   return rule;
@@ -134,7 +134,7 @@ void reorder(NamedTensor& tensor, const Rule& rule) {
   const TensorInfo& info = tensor.info;
   if (info.role == Role::kColumnMeans) return;  // of columns, which stay
   if (info.shape.empty() || info.shape[0] % rule.head_size != 0)
-    fail(ErrorKind::kConfig, "reorder {}: its shape ({}) has no rows of heads of {} channels",
+    fail(ErrorKind::kConfig, "reorder {}: its shape ({}) does not split into heads of {} rows",
          info.name, fmt::join(info.shape, ", "), rule.head_size);
   tensor = with_rotary_rows(std::move(tensor), rule.head_size, rule.rows);
 }

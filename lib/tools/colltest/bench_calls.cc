@@ -21,9 +21,9 @@ BenchMedium find_medium(const Communicator& communicator, const BenchDevice& pla
     medium.collectives = CallsOn::kPinned;
     medium.collectives_reason = joined.reason;
   }
-  if (!communicator.supports_messages_in(MemorySpace::kCuda)) {
+  if (!communicator.supports_p2p_memory(MemorySpace::kCuda)) {
     medium.messages = CallsOn::kPinned;
-    medium.messages_reason = fmt::format("engine '{}' over transport {} sends the host's memory",
+    medium.messages_reason = fmt::format("engine '{}' over transport {} sends host memory only",
                                          communicator.engine_name(), communicator.transport_name());
   }
   return medium;

@@ -220,9 +220,9 @@ class Calibration {
         add(shared_curve_name(collective, origin), bytes, seconds);
       return;
     }
-    for (const SharedWay way : {SharedWay::kCopied, SharedWay::kKernel, SharedWay::kTiles}) {
+    for (const SharedWay way : {SharedWay::kCopied, SharedWay::kCma, SharedWay::kTiles}) {
       comm_.set_selection({.algorithm = std::string(to_string(way))});
-      if (comm_.plan(call).way != way) continue;  // the kernel may refuse, and not all is copied
+      if (comm_.plan(call).way != way) continue;  // the OS may refuse, and not all is copied
       add(way_curve_name(way, collective), bytes, seconds_in(ordinary(bytes)));
       if (way != SharedWay::kTiles) continue;  // then communicator memory is not copied
       add(way_curve_name(SharedWay::kPlaced, collective), bytes, seconds_in(shared));

@@ -16,11 +16,11 @@ constexpr int kTimedCopies = 5;
 constexpr int kCopiesEach = 4;  // so that the host's wait at the end is a small part
 constexpr std::chrono::seconds kCopyTimeout{60};
 
-// The median of a few, after one that is not counted; `meet` comes before each, untimed.
-double seconds_of_copies(const std::function<void()>& meet, const std::function<void()>& copy) {
+// The median of a few, after one that is not counted; `barrier` comes before each, untimed.
+double seconds_of_copies(const std::function<void()>& barrier, const std::function<void()>& copy) {
   std::vector<double> times;
   for (int i = 0; i <= kTimedCopies; ++i) {
-    meet();
+    barrier();
     const auto begin = std::chrono::steady_clock::now();
     copy();
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;

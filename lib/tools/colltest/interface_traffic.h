@@ -1,4 +1,4 @@
-// Which network interface of this host carried something: by the kernel's counters.
+// Which network interface of this host carried something: by the OS's counters.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace gxp {
 
 using InterfaceBytes = std::map<std::string, uint64_t>;
 
-// Bytes sent by each interface of this network namespace so far; empty where the kernel does not
+// Bytes sent by each interface of this network namespace so far; empty where the OS does not
 // say.
 InterfaceBytes sent_by_interface();
 // The interface that has sent most since then, if that is at least `bytes`; else "". Not the

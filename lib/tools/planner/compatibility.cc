@@ -34,11 +34,11 @@ Support answers(const Calculator& calculator, const CalculatorInput& input) {
     return {false,
             fmt::format("it does not know precision {}; use one of: bf16, fp16", input.precision)};
   if (double(input.parameters) * input.gpus > kMostParameterCopies)
-    return {false, "parameters times GPUs pass 1e18, more than it can count; ask for fewer GPUs"};
+    return {false, "parameters x GPUs exceed 1e18, its limit; use fewer GPUs"};
   if (calculator.name == "deepspeed" && input.stage == 3 && input.largest_layer == 0)
     return {false,
-            "stage 3 depends on the largest layer, which --params does not tell; give "
-            "--largest-layer, or a model's name"};
+            "stage 3 depends on the largest layer, which --params does not give; add "
+            "--largest-layer, or name a model"};
   return {};
 }
 

@@ -154,8 +154,8 @@ const HeadOfClass& head_of(const ConfigReader& config, const std::string& name) 
     if (name.empty() || std::ranges::any_of(all_kin(), is_class)) return head;
   }
   fail(ErrorKind::kConfig,
-       "{}: architectures is {}, whose head is not known; known are those of {}; use --params with "
-       "the number of parameters, or the weights' .safetensors",
+       "{}: architectures is {}, whose head is unknown; known: {}; use --params with the number of "
+       "parameters, or the weights' .safetensors",
        config.where, name, fmt::join(row_names(kHeadsOfClasses), ", "));
 }
 
@@ -229,8 +229,8 @@ const Kin& kin_of(const Json& config, const std::string& where) {
   const auto found = std::ranges::find(all_kin(), type, &Kin::name);
   if (found != all_kin().end()) return *found;
   fail(ErrorKind::kConfig,
-       "{}: model_type '{}' is not supported, of Hugging Face's {} are; use --params with the "
-       "number of parameters, or the weights' .safetensors",
+       "{}: model_type '{}' is not supported; supported: {}; use --params with the number of "
+       "parameters, or the weights' .safetensors",
        where, type, fmt::join(row_names(all_kin()), ", "));
 }
 
@@ -238,14 +238,14 @@ const Kin& kin_of(const Json& config, const std::string& where) {
 void check_shape(const PublishedModel& model, const ConfigReader& config) {
   const std::string& where = config.where;
   if (model.head_size == 0 || model.heads % model.key_value_heads != 0)
-    fail(ErrorKind::kConfig, "{}: {} attention heads and {} of keys and values{} make no model",
+    fail(ErrorKind::kConfig, "{}: {} attention heads and {} key/value heads{} do not fit together",
          where, model.heads, model.key_value_heads,
          config.json.contains("num_key_value_heads") ? "" : ", the class's own number,");
   const double widest = double(model.heads * model.head_size + model.mlp);
   const double count = double(model.layers) * 4 * double(model.hidden) * widest +
                        2 * double(model.vocabulary) * double(model.hidden);
   if (count > kMostParameters)
-    fail(ErrorKind::kConfig, "{}: the sizes make {:.2g} parameters, at most {:.0e} can be planned",
+    fail(ErrorKind::kConfig, "{}: the sizes give {:.2g} parameters; at most {:.0e} can be planned",
          where, count, kMostParameters);
 }
 
@@ -275,7 +275,7 @@ ModelFile read_stored(const std::string& path) {
     bytes += tensor.info.bytes();
     elements[tensor.info.dtype] += tensor.info.count();
   }
-  if (file.parameters == 0) fail(ErrorKind::kCorrupt, "read {}: there is no tensor in it", path);
+  if (file.parameters == 0) fail(ErrorKind::kCorrupt, "read {}: it has no tensors", path);
   file.stored_bytes = bytes;
   const auto most =
       std::ranges::max_element(elements, {}, [](const auto& row) { return row.second; });
@@ -289,8 +289,8 @@ ModelFile read_folder(const std::string& path) {
   if (!path_exists(config)) {
     if (weights) return read_stored(path);
     fail(ErrorKind::kIo,
-         "read {}: the folder has neither config.json nor model.safetensors nor its index; name "
-         "one with either",
+         "read {}: the folder has no config.json, model.safetensors or "
+         "model.safetensors.index.json",
          path);
   }
   ModelFile file = read_config(config);

@@ -1,5 +1,5 @@
 // How long a step takes on published hardware: a roofline of the model's products, attention and
-// the rest, and what of the communication compute does not hide. Pure; about a microsecond.
+// the rest, and the communication that compute does not hide. Pure; about a microsecond.
 //
 //   product      2 m n k / (share of the peak), and as much more as its three widths are narrow
 //   attention    its causal half at a share of the peak; 2.5 times that backward; or products and

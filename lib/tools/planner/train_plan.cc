@@ -13,7 +13,7 @@ std::string excess(const TrainPlan& plan, const PublishedModel& model) {
   const double width = 40.0 * double(model.hidden + model.mlp + model.heads * model.head_size) +
                        5.0 * double(model.heads) * double(plan.sequence);
   if (tokens * width * double(model.layers + 1) > 1e18 || tokens * double(model.vocabulary) > 1e17)
-    return "the activations pass 1e18 bytes; take a shorter sequence or a smaller micro-batch";
+    return "activations exceed 1e18 bytes; use a shorter sequence or a smaller micro-batch";
   if (tokens * double(plan.accumulation) * plan.gpus > 1e15)
     return "a step would have more than 1e15 tokens; accumulate less";
   return "";
@@ -47,9 +47,9 @@ std::string sharding_obstacle(const TrainPlan& plan) {
     return fmt::format("shards over {} of {} data-parallel ranks: {} does not divide {}",
                        plan.shards(), plan.data_ranks(), plan.shards(), plan.data_ranks());
   if (plan.offload == StateOffload::kAll && plan.stage < 3)
-    return "only sharded parameters are offloaded to main memory; use stage 3";
+    return "only sharded parameters can be offloaded; use stage 3";
   if (plan.offload != StateOffload::kNone && plan.stage < 1)
-    return "only a sharded optimizer is offloaded to main memory; use stage 1 to 3";
+    return "only a sharded optimizer can be offloaded; use stage 1 to 3";
   return "";
 }
 
@@ -65,7 +65,7 @@ std::string obstacle(const TrainCase& question) {
   if (plan.sequence % uint64_t(plan.context) != 0)
     return fmt::format("a sequence of {} cannot be cut over {} GPUs", plan.sequence, plan.context);
   if (plan.interleave > 1 && plan.pipeline == 1)
-    return "pieces of the model are interleaved over pipeline stages, and there is one";
+    return "--interleave needs several pipeline stages";
   std::string reason = sharding_obstacle(plan);
   if (reason.empty() && question.hardware != nullptr)
     reason = hardware_obstacle(*question.hardware, plan);

@@ -22,7 +22,7 @@ inline constexpr std::array<std::string_view, 3> kOffloadNames = {"none", "optim
 struct TrainPlan {
   uint64_t sequence = 2048;   // tokens; 0: memory of the model states alone is asked for
   uint64_t micro_batch = 1;   // sequences
-  uint64_t accumulation = 1;  // micro-batches of a step, on each data-parallel rank; 0: not told
+  uint64_t accumulation = 1;  // micro-batches of a step, on each data-parallel rank; 0: not given
   int gpus = 8;
   int tensor = 1;      // GPUs that share each layer
   int pipeline = 1;    // stages

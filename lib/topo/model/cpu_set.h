@@ -1,4 +1,4 @@
-// CPUs (hardware threads) by their numbers, as the kernel and hwloc write them.
+// CPUs (hardware threads) by their numbers, as Linux and hwloc write them.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@ namespace {
 // "": there is none.
 std::string obstacle_to_dma_buf(const GpuDirectFacts& facts) {
   if (!facts.driver_is_open) return "the GPU's driver is not NVIDIA's open one";
-  if (!facts.kernel_takes_dma_buf) return "Linux is older than 5.12";
+  if (!facts.linux_takes_dma_buf) return "Linux is older than 5.12";
   if (facts.nic_takes_dma_buf == false) return "the NIC's driver takes none";
   if (facts.gpu_exports_dma_buf == false) return "CUDA exports none of this GPU's memory";
   return "";
@@ -26,13 +26,13 @@ GpuDirectVerdict judge_gpu_direct(const GpuDirectFacts& facts) {
             fmt::format("by {}, which is registered", facts.peer_module)};
   if (!facts.peer_module.empty())
     return {GpuDirectWay::kNone,
-            fmt::format("{} is loaded, but the RDMA driver does not know it "
+            fmt::format("{} is loaded, but not registered with the RDMA driver "
                         "(/sys/kernel/mm/memory_peers is empty); no DMA-BUF: {}",
                         facts.peer_module, obstacle)};
   if (!facts.modules_known)
-    return {GpuDirectWay::kUnknown, "the kernel's modules are not recorded (/sys/module)"};
+    return {GpuDirectWay::kUnknown, "the loaded modules are not recorded (/sys/module)"};
   return {GpuDirectWay::kNone,
-          fmt::format("neither nvidia-peermem nor DMA-BUF is there ({})", obstacle)};
+          fmt::format("neither nvidia-peermem nor DMA-BUF is available ({})", obstacle)};
 }
 
 }  // namespace gxp

@@ -23,7 +23,7 @@ enum class GpuDirectWay : uint8_t {
 struct GpuDirectFacts {
   bool modules_known = false;  // whether the loaded modules can be seen
   bool driver_is_open = false;
-  bool kernel_takes_dma_buf = false;
+  bool linux_takes_dma_buf = false;
   std::string peer_module{};  // the loaded one; "": none
   bool peer_module_registered = false;
   std::optional<bool> nic_takes_dma_buf{};    // libibverbs

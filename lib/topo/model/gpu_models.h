@@ -10,7 +10,7 @@
 
 namespace gxp {
 
-// 90: sm_90. What the source tells, else what the PCI id does; nothing: neither tells it.
+// 90: sm_90. From the source, else from the PCI id; nothing: neither shows it.
 std::optional<int> compute_capability_of(const Part& gpu);
 
 // GeForce and TITAN cards: by the name, or without one by the PCI id.

@@ -92,8 +92,7 @@ bool forwards(VertexKind kind) {
 
 VertexId HardwareGraph::add_vertex(VertexKind kind, std::string name) {
   if (vertices_.size() == kMaxVertices) {
-    fail(ErrorKind::kConfig,
-         "add {} to the hardware graph: it has {} vertices, the most there may be", name,
+    fail(ErrorKind::kConfig, "add {} to the hardware graph: it has {} vertices, the limit", name,
          kMaxVertices);
   }
   vertices_.push_back({kind, std::move(name)});
@@ -104,8 +103,7 @@ VertexId HardwareGraph::add_vertex(VertexKind kind, std::string name) {
 void HardwareGraph::add_link(const Link& link) {
   GXP_ASSERT(link.from < vertices_.size() && link.to < vertices_.size() && link.gb_per_s > 0);
   if (links_.size() == kMaxLinks) {
-    fail(ErrorKind::kConfig, "add a link to the hardware graph: it has {}, the most there may be",
-         kMaxLinks);
+    fail(ErrorKind::kConfig, "add a link to the hardware graph: it has {}, the limit", kMaxLinks);
   }
   out_[link.from].push_back(static_cast<LinkId>(links_.size()));
   links_.push_back(link);

@@ -97,7 +97,7 @@ struct NumaNodeInfo {
   std::string vendor{};        // "GenuineIntel"
   std::string model_name{};    // "AMD EPYC 9654 96-Core Processor"
   std::optional<int> family{}, model{};
-  std::string affinity{};   // words of 32 bits in hexadecimal, the highest first: a kernel's map
+  std::string affinity{};   // words of 32 bits in hexadecimal, the highest first: Linux's cpumap
   std::string host_hash{};  // NCCL's
   int package = -1;
   int cores = 0;
@@ -209,11 +209,11 @@ class HostTree {
   // Of a host by its files; none: the source says of each device whether it offers it (gdr), or
   // nothing.
   std::optional<GpuDirectFacts> gpu_direct{};
-  // Of two GPUs, what the driver says of peer-to-peer from the first to the second, in nvidia-smi's
+  // For two GPUs, what the driver says of peer-to-peer from first to second, in nvidia-smi's
   // words: "OK", "TNS"; none: the source does not tell.
   std::map<std::pair<PartId, PartId>, std::string> peer_states;
   bool places_known = true;  // false: how the tree joins GPUs is made up
-  // false: the source tells no speed of anything, or none of a port, whatever it is. A port without
+  // false: the source has no speed of anything, or none of a port, whatever it is. A port without
   // a speed has NCCL's default otherwise.
   bool speeds_known = true;
   bool port_speeds_known = true;

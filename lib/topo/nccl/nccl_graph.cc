@@ -197,7 +197,7 @@ class GraphBuilder {
     if (from == kNoNcclNode) return;
     const NcclNodeId to = far_end(link);
     if (to == kNoNcclNode) {
-      graph_.notes.push_back(fmt::format("the {} of {} to {} leads to nothing that NCCL knows",
+      graph_.notes.push_back(fmt::format("the {} of {} to {} leads to no device known to NCCL",
                                          to_string(link.kind), names_[link.from],
                                          link.target.empty() ? "nothing" : link.target));
       return;

@@ -255,7 +255,7 @@ RouteVerdict NcclRoutes::peer_to_peer(PartId gpu, PartId other) const {
   const PeerState* const told = peer_state(paths_->host(), gpu, other);
   if (told == nullptr && paths_->host().places_known)
     return peer_to_peer(gpu, other, NvmlP2p::kUnknown);
-  if (told == nullptr) return {RouteAnswer::kUnknown, "the source does not tell"};
+  if (told == nullptr) return {RouteAnswer::kUnknown, "the source does not record it"};
   const std::string rule = told == &kSliced
                                ? std::string(told->meaning)
                                : fmt::format("NVML reports {}: {}", told->name, told->meaning);
@@ -265,8 +265,9 @@ RouteVerdict NcclRoutes::peer_to_peer(PartId gpu, PartId other) const {
     verdict.rule += "; " + rule;
     return verdict;
   }
-  return {RouteAnswer::kUnknown,
-          rule + "; NCCL also goes by how the two are joined, which the source does not tell"};
+  return {
+      RouteAnswer::kUnknown,
+      rule + "; NCCL also considers how the two are connected, which the source does not record"};
 }
 
 RouteVerdict NcclRoutes::peer_to_peer(PartId gpu, PartId other, NvmlP2p nvml) const {
@@ -292,8 +293,8 @@ RouteVerdict NcclRoutes::may_read(PartId gpu) const {
     return {RouteAnswer::kYes, ""};
   if (!capability)
     return {RouteAnswer::kUnknown,
-            "the GPU's generation is not known; before Ampere (sm_80) a NIC "
-            "reads only from GPUs with NVLink"};
+            "the GPU's generation is unknown; before Ampere (sm_80) a NIC reads only from GPUs "
+            "with NVLink"};
   const auto has_nvlink = [&](PartId other) {
     return other != gpu && find(gpu, other).type == PathType::kNvl;
   };
@@ -326,8 +327,8 @@ RouteVerdict NcclRoutes::gpu_direct(PartId gpu, PartId port, Direction direction
   const auto of_gpu = info_of<GpuInfo>(paths_->host()[gpu]).gpu_direct;
   if (of_port == false)
     return {RouteAnswer::kNo, name(port) +
-                                  " does not offer it (gdr=0): neither nvidia_peermem nor "
-                                  "DMA-BUF was found, or it is no RDMA device"};
+                                  " does not offer it (gdr=0): neither nvidia_peermem nor DMA-BUF "
+                                  "was found, or it is not an RDMA device"};
   if (of_gpu == false) return {RouteAnswer::kNo, name(gpu) + " does not offer it (gdr=0)"};
   if (!of_gpu && is_consumer_gpu(paths_->host()[gpu]))
     return {RouteAnswer::kNo, std::string(kNoGpuDirectOnConsumerGpus)};
@@ -347,7 +348,7 @@ RouteVerdict NcclRoutes::gpu_direct(PartId gpu, PartId port, Direction direction
           verdict.rule + "; the source does not say whether both offer it (gdr)"};
 }
 
-// Where the host has it not, routes avoid it, and their length says nothing of it.
+// Without GPUDirect on the host, routes avoid it and their length proves nothing.
 GpuDirectFacts NcclRoutes::gpu_direct_facts(PartId gpu, PartId port) const {
   GpuDirectFacts facts = paths_->host().gpu_direct.value_or(GpuDirectFacts{});
   if (!info_of<PortInfo>(paths_->host()[port]).has_guid()) {
@@ -370,7 +371,7 @@ RouteVerdict NcclRoutes::by_files(PartId gpu, PartId port) const {
 
 RouteVerdict NcclRoutes::needs_flush(PartId gpu, PartId port) const {
   const auto capability = compute_capability_of(paths_->host()[gpu]);
-  if (!capability || is_amd_) return {RouteAnswer::kUnknown, "the GPU's generation is not known"};
+  if (!capability || is_amd_) return {RouteAnswer::kUnknown, "the GPU's generation is unknown"};
   if (*capability < 90)
     return {RouteAnswer::kYes,
             fmt::format("before Hopper (sm_90; this is sm_{}) NCCL flushes what a "
@@ -379,8 +380,9 @@ RouteVerdict NcclRoutes::needs_flush(PartId gpu, PartId port) const {
   const PartId cpu = local_cpu(gpu);
   const bool by_c2c = cpu != kNoPart && paths_->distance(gpu, cpu).type == PathType::kC2c;
   if (by_c2c && find(gpu, port).type <= PathType::kPxb)
-    return {RouteAnswer::kYes, "data comes over PCIe and its notice over the chip-to-chip link"};
-  return {RouteAnswer::kNo, "from Hopper (sm_90) on NCCL needs none"};
+    return {RouteAnswer::kYes,
+            "data arrives over PCIe, its notification over the chip-to-chip link"};
+  return {RouteAnswer::kNo, "NCCL needs none from Hopper (sm_90) on"};
 }
 
 }  // namespace gxp

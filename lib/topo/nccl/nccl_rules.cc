@@ -19,7 +19,7 @@ struct PcieSpeedText {
   double lane_gb_per_s;
 };
 
-// Kernels up to 5.6 write the first form. In NCCL's order: the first that fits counts.
+// Linux up to 5.6 writes the first form. In NCCL's order: the first that fits counts.
 constexpr std::array<PcieSpeedText, 11> kPcieSpeeds = {{{"2.5 GT/s", 0.1875},
                                                         {"5 GT/s", 0.375},
                                                         {"8 GT/s", 0.75},

@@ -27,7 +27,7 @@ struct NcclPcieSpeed {
 };
 NcclPcieSpeed nccl_pcie_speed(std::string_view link_speed);
 // Bandwidth of the whole link. A missing width counts as x16, as in NCCL. Where no source wrote the
-// speed as text, the text that the kernel writes for the link's fastest rate is taken.
+// speed as text, the text that Linux writes for the link's fastest rate is taken.
 double nccl_pcie_gb_per_s(const PcieLink& link);
 // The fastest known rate without the line code. 0: rate or width is unknown.
 double physical_pcie_gb_per_s(const PcieLink& link);

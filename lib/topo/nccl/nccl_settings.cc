@@ -58,7 +58,7 @@ std::optional<PathType> parse_nccl_level(std::string_view text) {
 void set_nccl_variable(NcclSettings& settings, std::string_view name, std::string_view value) {
   const auto* const variable = std::ranges::find(kVariables, name, &Variable::name);
   if (variable == kVariables.end())
-    fail(ErrorKind::kUsage, "set {}: of NCCL's variables only {} decide paths", name,
+    fail(ErrorKind::kUsage, "set {}: only these NCCL variables affect paths: {}", name,
          fmt::join(row_names(kVariables), ", "));
   std::visit(
       [&](auto member) {

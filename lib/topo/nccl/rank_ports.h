@@ -11,12 +11,12 @@
 namespace gxp {
 
 struct RankPorts {
-  std::vector<PartId> ports{};  // the best first; empty: the wiring tells nothing
-  std::string why{};            // "nearest to GPU0: PIX", or why it tells nothing
+  std::vector<PartId> ports{};  // the best first; empty: the wiring decides nothing
+  std::string why{};            // "nearest to GPU0: PIX", or why it decides nothing
 };
 
 RankPorts ports_of_gpu(const NcclRoutes& routes, PartId gpu);
-// Of a process that may run on these CPUs.
+// For a process that may run on these CPUs.
 RankPorts ports_of_cpus(const HostTree& host, const CpuSet& cpus);
 
 }  // namespace gxp

@@ -26,7 +26,7 @@ constexpr int kMaxPlanRanks = 1 << 20;
 // The list of integers in [0, below) that is called so.
 std::vector<int> numbers_in(const PlanJson& list, const std::string& name, std::string_view called,
                             int below) {
-  if (!list.is_array()) refuse(name, fmt::format("{} is no list", called));
+  if (!list.is_array()) refuse(name, fmt::format("{} is not a list", called));
   std::vector<int> numbers;
   for (const PlanJson& number : list) {
     if (!number.is_number_unsigned() || number.get<uint64_t>() >= uint64_t(below))
@@ -42,7 +42,7 @@ std::vector<int> order_in(const PlanJson& list, const std::string& name, std::st
                           int count) {
   std::vector<int> order = numbers_in(list, name, called, count);
   if (int(order.size()) != count || int(std::set(order.begin(), order.end()).size()) != count)
-    refuse(name, fmt::format("{} is not each number from 0 to {} once", called, count - 1));
+    refuse(name, fmt::format("{} is not a permutation of 0 to {}", called, count - 1));
   return order;
 }
 
@@ -54,7 +54,8 @@ void read_ranks(const PlanJson& json, const std::string& name, PlanFile& file) {
     refuse(name,
            fmt::format("ranks_of_hosts has {} ranks; 1 to {} can be read", ranks, kMaxPlanRanks));
   file.plan.ranks = int(ranks);
-  if (!json["rings"].is_array() || json["rings"].empty()) refuse(name, "rings is no list of rings");
+  if (!json["rings"].is_array() || json["rings"].empty())
+    refuse(name, "rings is not a list of rings");
   for (const PlanJson& ring : json["rings"]) {
     const std::vector<int> order = order_in(ring, name, "a ring", file.plan.ranks);
     file.plan.rings.insert(file.plan.rings.end(), order.begin(), order.end());
@@ -114,13 +115,13 @@ std::string write_plan_file(const PlanFile& file) {
 PlanFile read_plan_file(std::string_view text, const std::string& name) {
   const PlanJson json = PlanJson::parse(text, nullptr, false);
   const bool is_plan = json.is_object() && json.contains("schema") && json["schema"] == kSchema;
-  if (!is_plan) refuse(name, fmt::format("it is no JSON object with schema {}", kSchema));
+  if (!is_plan) refuse(name, fmt::format("it is not a JSON object with schema {}", kSchema));
   const bool of_hosts = json.contains("host_order");
   check_keys(
       json, name,
       of_hosts ? std::set<std::string>{"schema", "topology", "host_order"}
                : std::set<std::string>{"schema", "topology", "ranks_of_hosts", "rings", "groups"});
-  if (!json["topology"].is_string()) refuse(name, "topology is no text");
+  if (!json["topology"].is_string()) refuse(name, "topology is not a string");
   PlanFile file{.topology = json["topology"].get<std::string>()};
   if (!of_hosts) {
     read_ranks(json, name, file);

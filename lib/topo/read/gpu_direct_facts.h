@@ -1,4 +1,4 @@
-// What a host's files say of GPUDirect RDMA: the GPU's driver, the kernel and its modules.
+// What a host's files say of GPUDirect RDMA: the GPU's driver, Linux and its modules.
 #pragma once
 
 #include "lib/topo/model/gpu_direct.h"

@@ -16,8 +16,7 @@ HostTree probe_host() {
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kUnavailable) throw;
     host.absent.push_back(
-        std::string("no NVIDIA driver: GPUs that are there are shown as the PCIe devices that they "
-                    "are, without NVLinks (") +
+        std::string("no NVIDIA driver: GPUs appear as PCIe devices, without NVLinks (") +
         error.what() + ")");
   }
   return host;

@@ -89,8 +89,8 @@ Functions load_functions(const std::string& file) {
   return f;
 }
 
-// NVML's domains have eight digits, the kernel's at least four.
-std::string kernel_bus_id(const PciInfo& info) {
+// NVML's domains have eight digits, Linux's at least four.
+std::string linux_bus_id(const PciInfo& info) {
   std::string id(info.bus_id.data(), ::strnlen(info.bus_id.data(), info.bus_id.size()));
   while (id.size() > sizeof "0000:00:00.0" - 1 && id.starts_with('0')) id.erase(0, 1);
   return lower_case(id);
@@ -138,7 +138,7 @@ class Session {
     NvmlGpu gpu{.number = number};
     PciInfo pci{};
     check(f_.pci_info(device, &pci), fmt::format("find the bus id of GPU {}", number));
-    gpu.bus_id = kernel_bus_id(pci);
+    gpu.bus_id = linux_bus_id(pci);
     std::array<char, 96> name{};
     if (f_.name(device, name.data(), name.size()) == kSuccess) gpu.name = name.data();
     // GPUs that share the host's memory have none of their own.
@@ -174,7 +174,7 @@ class Session {
     if (f_.link_state(device, link, &active) != kSuccess || active == 0) return;
     NvmlLink found;
     PciInfo remote{};
-    if (f_.link_remote(device, link, &remote) == kSuccess) found.bus_id = kernel_bus_id(remote);
+    if (f_.link_remote(device, link, &remote) == kSuccess) found.bus_id = linux_bus_id(remote);
     int type = -1;
     if (f_.remote_type != nullptr && f_.remote_type(device, link, &type) == kSuccess) {
       constexpr std::array kEnds = {NvLinkEnd::kGpu, NvLinkEnd::kCpu, NvLinkEnd::kSwitch};
@@ -208,9 +208,9 @@ class Session {
                                                      "the chipset does not allow it",
                                                      "the GPU does not allow it",
                                                      "the I/O hub does not allow it",
-                                                     "the driver's settings switch it off",
+                                                     "the driver's settings disable it",
                                                      "it is not supported",
-                                                     "the driver does not know why"};
+                                                     "the driver gives no reason"};
     for (size_t a = 0; a < devices_.size(); ++a) {
       for (size_t b = 0; b < devices_.size(); ++b) {
         for (size_t act = 0; act < kActs.size() && a != b; ++act) {

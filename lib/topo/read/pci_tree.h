@@ -1,4 +1,4 @@
-// From the functions that a kernel or hwloc lists below a PCIe root to the parts of a HostTree, as
+// From the functions that Linux or hwloc lists below a PCIe root to the parts of a HostTree, as
 // NCCL would see them.
 //   Parts     GPUs, NICs, NVSwitches, storage, accelerators, and the bridges that lead to them.
 //   Bridges   a switch has an upstream bridge and, below it, a downstream bridge for each link; a

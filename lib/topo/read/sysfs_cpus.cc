@@ -44,7 +44,7 @@ std::string architecture_of(const std::string& cpuinfo) {
   return "";
 }
 
-// The kernel adds the family's extension to 15; NCCL shifts it by four bits.
+// Linux adds the family's extension to 15; NCCL shifts it by four bits.
 int family_of_nccl(int family) { return family > 15 ? 15 + (family - 15) * 16 : family; }
 
 // What /proc/cpuinfo says of the first CPU, and so of all.
@@ -171,7 +171,7 @@ void add_numa_nodes(HostTree& host, const SystemRoot& root) {
   model.memory_bytes = total_memory_in(root.read("/proc/meminfo").value_or(""));
   add_node(host, root, online, std::move(model));
   host.absent.push_back(
-      "no NUMA nodes (a kernel without NUMA, or a masked /sys): all CPUs are shown as one node");
+      "no NUMA nodes (Linux without NUMA, or a masked /sys): all CPUs are shown as one node");
 }
 
 }  // namespace gxp

@@ -19,15 +19,15 @@ bool any_bus_id(const HostTree& host) {
 
 void say_what_is_absent(HostTree& host, const SystemRoot& root) {
   if (host.all_of(PartKind::kGpu).empty())
-    host.absent.push_back("no GPUs on PCIe: there is nothing to find rings and trees over");
+    host.absent.push_back("no GPUs on PCIe: rings and trees need some");
   if (any_bus_id(host) && !any_link_speed(host)) {
     host.absent.push_back(
-        "no PCIe link speeds (a virtual machine's devices, or a kernel before 4.13): paths over "
-        "PCIe have no bandwidth of their own");
+        "no PCIe link speeds (a virtual machine's devices, or Linux before 4.13): paths over PCIe "
+        "have no bandwidth of their own");
   }
   if (root.list("/sys/class/infiniband").empty()) {
     host.absent.push_back(
-        "no RDMA devices (/sys/class/infiniband): hosts reach each other by TCP alone, without "
+        "no RDMA devices (/sys/class/infiniband): hosts reach each other by TCP only, without "
         "GPUDirect");
   }
 }

@@ -1,7 +1,7 @@
 // A host by the /proc and /sys under a root, as a HostTree: NUMA nodes with their CPUs and
 // caches, PCIe from its roots to GPUs and NICs, network interfaces and RDMA devices with their
 // ports. The same for the host that gxp runs on and for one that was recorded.
-//   Places    a PCIe root lies below the NUMA node that the kernel names; where it names none,
+//   Places    a PCIe root lies below the NUMA node that Linux names; where it names none,
 //             below the lowest node whose CPUs are local to it, and a note says so.
 //   Ports     an RDMA device has one for each of its ports; a network interface that belongs to
 //             none has one; interfaces without a device (loopback, bridges) have none.

@@ -87,7 +87,7 @@ PartId nic_of(HostTree& host, const SystemRoot& root, const std::string& device)
 void add_port(HostTree& host, PartId nic, PortInfo info) {
   if (info.mbit_per_s == 0 && info.state != "down") {
     host.absent.push_back(fmt::format(
-        "{} does not tell its speed (virtual, or its driver cannot): paths over it have no "
+        "{} reports no speed (it is virtual, or its driver cannot): paths over it have no "
         "bandwidth",
         info.name));
   }

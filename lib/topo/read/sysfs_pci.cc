@@ -20,7 +20,7 @@ std::string text_of(const SystemRoot& root, const std::string& path) {
 
 PcieRate read_rate(const SystemRoot& root, const std::string& path, std::string_view which) {
   const long lanes = root.read_number(fmt::format("{}/{}_link_width", path, which)).value_or(0);
-  // 255: the kernel's "unknown".
+  // 255: Linux's "unknown".
   return {parse_gt_per_s(text_of(root, fmt::format("{}/{}_link_speed", path, which))),
           lanes > 0 && lanes <= 64 ? int(lanes) : 0};
 }
@@ -51,7 +51,7 @@ std::string root_name(const std::vector<std::string>& ids) {
   return ids[0].substr(0, ids[0].rfind(':'));
 }
 
-// The NUMA node of a root: what the kernel says of one of its functions.
+// The NUMA node of a root: what Linux says of one of its functions.
 class Places {
  public:
   Places(HostTree& host, const SystemRoot& root) : host_(host), root_(root) {}
@@ -78,7 +78,7 @@ class Places {
     }
     if (near.size() != 1) {
       host_.notes.push_back(fmt::format(
-          "the kernel does not say to which NUMA node PCIe root {} belongs; it is shown below the "
+          "Linux does not report to which NUMA node PCIe root {} belongs; it is shown below the "
           "lowest node that it may be of, so paths to it may be wrong",
           pci.name));
     }
@@ -141,8 +141,7 @@ std::string bus_id_in(std::string_view path) {
 
 void add_pci_devices(HostTree& host, const SystemRoot& root) {
   std::map<std::string, PciRoot> roots = read_roots(root);
-  if (roots.empty())
-    host.absent.push_back("no PCIe in /sys: GPUs and NICs that are there are not shown");
+  if (roots.empty()) host.absent.push_back("no PCIe devices in /sys: GPUs and NICs are not shown");
   Places places(host, root);
   for (auto& [name, pci] : roots) {
     pci.node = places.node_of(pci);

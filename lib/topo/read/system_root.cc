@@ -119,8 +119,8 @@ void SystemRoot::spend(size_t bytes) const {
   const std::atomic_ref spent(spent_bytes_);
   if (live() || spent.fetch_add(bytes + kEntryBytes) <= kMaxWorkBytes) return;
   fail(ErrorKind::kCorrupt,
-       "read recorded /proc and /sys: to follow their links takes more than {} of names and "
-       "content; is it what hwloc-gather-topology wrote?",
+       "read recorded /proc and /sys: following its links takes more than {} of names and content; "
+       "was it written by hwloc-gather-topology?",
        format_bytes(kMaxWorkBytes));
 }
 
@@ -160,7 +160,7 @@ std::optional<std::string> SystemRoot::read_bytes(std::string_view path) const {
 
 std::optional<std::string> SystemRoot::read(std::string_view path) const {
   auto content = read_bytes(path);
-  // Kernels 5.15 and near have a NUL behind the CPU maps of NUMA nodes.
+  // Linux 5.15 and near have a NUL behind the CPU maps of NUMA nodes.
   constexpr std::string_view kFillers("\0 \t\r\n", 5);
   if (content) content->resize(content->find_last_not_of(kFillers) + 1);
   return content;
@@ -215,8 +215,8 @@ std::unique_ptr<SystemRoot> open_recorded_directory(const std::string& path) {
     if (inner->exists("/sys")) return inner;
   }
   fail(ErrorKind::kIo,
-       "read recorded root {}: neither it nor a directory in it has sys; is it a root that "
-       "hwloc-gather-topology recorded?",
+       "read recorded root {}: it has no sys directory at the top or one level below; was it "
+       "recorded by hwloc-gather-topology?",
        path);
 }
 

@@ -6,7 +6,7 @@
 //            times.
 //   Threads  any number may read.
 //   Errors   what is missing or not readable is no value: half of these files need a privilege or a
-//            kernel that has them. kCorrupt: more work than the limit.
+//            OS that has them. kCorrupt: more work than the limit.
 #pragma once
 
 #include <memory>

@@ -77,19 +77,16 @@ Backend make_backend(const TrainConfig& config, int local_world_size, int local_
     if (support) {
       if (config.cuda_graphs == CudaGraphs::kOn && row.name != "cuda")
         fail(ErrorKind::kConfig,
-             "train.cuda_graphs on: the run is on device {}, which has none{}; use auto or off",
-             row.name, refused);
+             "train.cuda_graphs on: device {} has no CUDA graphs{}; use auto or off", row.name,
+             refused);
       if (!config.profile_steps.empty() && row.name != "cuda")
-        fail(
-            ErrorKind::kConfig,
-            "train.profile_steps {}: the run is on device {}, which CUDA's profilers do not see{}; "
-            "leave it out",
-            config.profile_steps, row.name, refused);
+        fail(ErrorKind::kConfig,
+             "train.profile_steps {}: CUDA's profilers do not see device {}{}; leave it out",
+             config.profile_steps, row.name, refused);
       if (config.matmul == MatmulType::kTf32 && row.name != "cuda")
         fail(ErrorKind::kConfig,
-             "train.matmul tf32: the run is on device {}, which has no tensor cores{}; use "
-             "precision",
-             row.name, refused);
+             "train.matmul tf32: device {} has no tensor cores{}; use precision", row.name,
+             refused);
       Backend backend = row.make(config, {local_world_size, local_rank});
       if (any) backend.choice = fmt::format("train.device auto: {}{}", row.name, refused);
       return backend;

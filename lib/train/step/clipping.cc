@@ -80,7 +80,7 @@ void Clipping::clip() {
   const auto* squares = reinterpret_cast<const double*>(norm_sums_.host().data);
   StepResult& result = step_.result;
   result.loss = sums[0] / double(result.tokens);
-  result.stop_wished = sums[1] > 0;
+  result.stop_requested = sums[1] > 0;
   double all_squares = 0;
   for (const NormPart& part : norm_parts_) all_squares += squares[part.place];
   result.grad_norm = std::sqrt(all_squares) / result.loss_scale;

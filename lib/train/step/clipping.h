@@ -20,7 +20,7 @@ namespace gxp {
 // Carries out kMeasureGradients, kGatherNorm and kClipGradients.
 //   Norm     one sum of squares for each part of all parameters, whichever rank holds it, added in
 //            their order: so the norm has the same bits under every strategy.
-//   Results  loss, grad_norm, stop_wished and skipped of the step, and its gradient_factor.
+//   Results  loss, grad_norm, stop_requested and skipped of the step, and its gradient_factor.
 //   Errors   kMismatch: the loss or the norm is not finite, and in fp16 the loss scale is at its
 //            minimum; the message names the first such gradient. No weight has changed.
 class Clipping {

@@ -27,7 +27,7 @@ AttentionBy attention_by(const TrainConfig& config) {
   return config.attention == AttentionChoice::kCudnn ? AttentionBy::kCudnn : AttentionBy::kAuto;
 }
 
-// A limit that the environment names is meant: smaller slices are not tried.
+// A limit set in the environment is used as it is: smaller slices are not tried.
 CudnnSlicing slicing_of(const TrainConfig& config) {
   const Environment& environment = process_environment();
   const bool is_named = find_variable(environment, kCudnnSliceVariable) != nullptr;
@@ -41,9 +41,8 @@ void check_float8(int index, const Device& device) {
   constexpr ComputeCapability kLeast = {8, 9};
   if (compute_capability(index) >= kLeast) return;
   fail(ErrorKind::kUnavailable,
-       "multiply in fp8 on {}: its tensor cores have no 8-bit floats, for which it takes compute "
-       "capability {}.{}; use another GPU with CUDA_VISIBLE_DEVICES, or set train.matmul = "
-       "\"precision\"",
+       "multiply in fp8 on {}: its tensor cores have no fp8, which needs compute capability {}.{}; "
+       "use another GPU with CUDA_VISIBLE_DEVICES, or set train.matmul = \"precision\"",
        device.description(), kLeast.major, kLeast.minor);
 }
 

@@ -59,7 +59,7 @@ Tensor ForwardBackward::losses_of(int micro) const {
   return Tensor(all_losses_.memory(), DType::kF32, all).rows(size_t(micro), 1);
 }
 
-// The micro-batches' losses are added in the order of their gradients. The wish to stop travels
+// The micro-batches' losses are added in the order of their gradients. The request to stop travels
 // with their sum, so that all ranks stop after the same step.
 void ForwardBackward::send_loss() {
   Stream& compute = sharded_.lanes[Lane::kCompute];
@@ -77,7 +77,7 @@ void ForwardBackward::send_loss() {
   }
   auto* sums = reinterpret_cast<double*>(loss_sum_.host().data);
   sums[0] = waiting.front();
-  sums[1] = step_.wish_to_stop ? 1 : 0;
+  sums[1] = step_.requests_stop ? 1 : 0;
   loss_sum_.send(compute);
 }
 

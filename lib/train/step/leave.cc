@@ -16,7 +16,7 @@ namespace {
     cause = std::make_exception_ptr(
         Error(ErrorKind::kDevice, "run a step: it could not be queued as a whole"));
   const Ending ending = ending_of(cause);
-  log_error("leave the run, which has failed, without waiting any longer: {}", stuck);
+  log_error("end the failed run without waiting any longer: {}", stuck);
   std::fputs(ending.line.c_str(), stderr);
   std::fflush(nullptr);
   ::_exit(ending.code);

@@ -21,14 +21,14 @@ struct StepResult {
   uint64_t offload_bytes = 0;             // fetched and stored by this rank
   uint64_t wire_bytes = 0;                // sent by this rank
   uint64_t wire_bytes_between_hosts = 0;  // the part to other hosts
-  bool stop_wished = false;               // by any rank
+  bool stop_requested = false;            // by any rank
 };
 
 // Each field is written before the step or by one operation, and read by operations that come
 // after that in the program.
 struct RunningStep {
   StepResult result;
-  bool wish_to_stop = false;   // this rank's
+  bool requests_stop = false;  // this rank's
   int64_t update = 1;          // number of this update, without skipped steps
   double gradient_factor = 1;  // clipping, divided by the loss scale
   std::chrono::steady_clock::time_point clipped_at;

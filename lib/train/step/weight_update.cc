@@ -25,10 +25,10 @@ UpdateStep WeightUpdate::update_step() const {
   return {step_.update, step_.result.lr, step_.gradient_factor};
 }
 
-bool WeightUpdate::sees_whole(const TensorPart& part) const {
+bool WeightUpdate::needs_unsharded(const TensorPart& part) const {
   const OptimizerSpec& optimizer = sharded_.plan.shape.optimizer;
-  return optimizer.sees_whole != nullptr &&
-         optimizer.sees_whole(sharded_.unit_of(part), sharded_.spec_of(part));
+  return optimizer.needs_unsharded != nullptr &&
+         optimizer.needs_unsharded(sharded_.unit_of(part), sharded_.spec_of(part));
 }
 
 // Offloaded weights are rounded here, while their tile is on the device.
@@ -43,7 +43,7 @@ std::function<void()> WeightUpdate::bind_elements(const Op& op) {
     if (elements.count == 0) continue;
     const TensorSpec& spec = sharded_.spec_of(part);
     const UpdateRange range = range_in(op, i, elements);
-    if (!sees_whole(part) && !spec.frozen) ranges.push_back(range);
+    if (!needs_unsharded(part) && !spec.frozen) ranges.push_back(range);
     const size_t first = part.elements.begin + elements.begin - sharded_.places().part(part).begin;
     if (rounds) rounded.push_back({parameters_in(op, part, elements), range.weights, &spec, first});
   }
@@ -111,7 +111,7 @@ std::vector<WeightUpdate::WholePart> WeightUpdate::own_parts_of(const Op& op) co
   std::vector<WholePart> parts;
   for (size_t i = 0; i < sharded_.own_parts.size(); ++i) {
     const TensorPart& part = sharded_.own_parts[i];
-    if (sharded_.wrap_of(part) == op.wrap && sees_whole(part))
+    if (sharded_.wrap_of(part) == op.wrap && needs_unsharded(part))
       parts.push_back({range_in(op, i, sharded_.places().part(part)), direction_of(op, part)});
   }
   return parts;
@@ -138,7 +138,7 @@ std::function<void()> WeightUpdate::bind_whole(const Op& op) {
   std::vector<WholeTensor> tensors;
   for (size_t i = 0; i < sharded_.all_parts.size(); ++i) {
     const TensorPart& part = sharded_.all_parts[i];
-    if (sharded_.wrap_of(part) == op.wrap && sees_whole(part))
+    if (sharded_.wrap_of(part) == op.wrap && needs_unsharded(part))
       tensors.push_back(whole_tensor(op, i));
   }
   std::vector<WholePart> own = own_parts_of(op);

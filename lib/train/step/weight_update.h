@@ -41,7 +41,7 @@ class WeightUpdate {
   [[nodiscard]] Tensor direction_of(const Op& op, const TensorPart& part) const;
   [[nodiscard]] std::vector<WholePart> own_parts_of(const Op& op) const;
   [[nodiscard]] WholeTensor whole_tensor(const Op& op, size_t tensor) const;
-  [[nodiscard]] bool sees_whole(const TensorPart& part) const;
+  [[nodiscard]] bool needs_unsharded(const TensorPart& part) const;
   [[nodiscard]] UpdateStep update_step() const;
 
   ShardedMemory& sharded_;

@@ -35,7 +35,7 @@ void move_all(VmCall call, const char* verb, pid_t process, int rank, uint64_t a
 
 }  // namespace
 
-// EINVAL: the kernel asks for none.
+// EINVAL: the OS asks for none.
 void allow_siblings_to_attach() noexcept {
   static_cast<void>(prctl(PR_SET_PTRACER, static_cast<unsigned long>(getppid()), 0, 0, 0));
 }

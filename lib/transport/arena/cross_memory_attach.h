@@ -1,4 +1,4 @@
-// The whole memory of another process of this host, for copies that the kernel makes: one pass over
+// The whole memory of another process of this host, for copies by system calls: one pass over
 // the bytes, where memory that both map takes two. It can be refused: by seccomp, between users, or
 // where neither process descends from the other's parent (Yama's ptrace_scope 1); so try it first.
 // Source: process_vm_readv(2).

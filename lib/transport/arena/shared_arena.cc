@@ -107,8 +107,7 @@ Memory SharedArena::allocate(size_t bytes) {
   }
   if (size > mine.memory().bytes - offset) {
     const bool limited = address_space_limit() > 0 || file_size_limit() > 0;
-    fail(ErrorKind::kIo,
-         "allocate {} of communicator memory: {} is the most that a rank can have{}",
+    fail(ErrorKind::kIo, "allocate {} of communicator memory: a rank can have at most {}{}",
          format_bytes(bytes), format_bytes(mine.memory().bytes - heap_offset()),
          limited ? "; raise the limits of address space and file size (ulimit -v, -f), or set "
                    "comm.transport = \"tcp\""
@@ -156,7 +155,7 @@ std::byte* SharedArena::at(int rank, uint64_t offset, size_t bytes) {
 
 // A rank that is about to sleep must see what was published, or its publisher must see that it
 // sleeps: between the store and the load of either side there is a fence. It costs some 20 ns in
-// each publish(), so where the kernel can, the rare sleeper fences the processes of all ranks.
+// each publish(), so where the OS can, the rare sleeper fences the processes of all ranks.
 void SharedArena::publish(std::atomic<uint64_t>& word, uint64_t value, std::span<const int> peers) {
   word.store(value, std::memory_order_release);
   if (!fenced_by_sleepers_) std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -172,7 +171,7 @@ void SharedArena::sleep(const std::function<bool()>& ready, std::span<const int>
     ~Asleep() { flag.store(0); }
     std::atomic<uint32_t>& flag;
   } asleep_here(asleep()[rank_]);
-  // Fails on kernels on which publishers fence.
+  // Fails on versions of Linux on which publishers fence.
   static_cast<void>(membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED));
   waiter_->wait_until(ready, peers, deadline);
 }

@@ -16,7 +16,7 @@
 
 namespace gxp {
 
-// Whether the kernel makes such files here.
+// Whether the OS makes such files here.
 Support supports_shared_memory();
 
 // An owned mapping.

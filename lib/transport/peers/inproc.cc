@@ -146,7 +146,7 @@ class InprocLinks final : public LinkGroup {
   ~InprocLinks() override { world_.close(rank_, "closed its connection"); }
 
   // It sleeps at once: its peers need the CPU.
-  Patience patience() const override { return {.oversubscribed = true}; }
+  WaitPolicy wait_policy() const override { return {.oversubscribed = true}; }
   bool has_bell() const override { return true; }
   void arm(Wake /*how*/) override {
     const std::lock_guard lock(world_.mutex);

@@ -9,7 +9,7 @@
 
 namespace gxp {
 
-// The place where the transports of `world_size` threads meet. It must outlive them.
+// What the transports of `world_size` threads share. It must outlive them.
 // When a transport is aborted or destroyed, the peers that wait for it get kPeer with its reason.
 // Threads: any. Cost: one mutex for the world; a message is copied while it is held.
 class InprocWorld {

@@ -155,7 +155,7 @@ void PeerTransport::wait_until(const std::function<bool()>& ready, std::span<con
     }
     waiter_.sleep(interests_, deadline, [&] { return aborted_.is_set() || ready(); });
     if (deadline.expired() && !ready()) {
-      fail(ErrorKind::kPeer, "wait for rank {}: it did not come within {:.3g} s",
+      fail(ErrorKind::kPeer, "wait for rank {}: it did not arrive within {:.3g} s",
            fmt::join(peers, ", "), deadline.seconds());
     }
   }

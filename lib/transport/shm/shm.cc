@@ -30,7 +30,7 @@ class ShmLinks final : public LinkGroup {
         mine_(std::move(mine)),
         arena_(std::move(arena)) {}
 
-  Patience patience() const override { return {arena_->oversubscribed(), kYieldTime}; }
+  WaitPolicy wait_policy() const override { return {arena_->oversubscribed(), kYieldTime}; }
   SharedArena* shared_arena() override { return arena_.get(); }
   void arm(Wake how) override {
     armed_ = bell().prepare(how == Wake::kBell ? ShmDoorbell::kOnFutex : ShmDoorbell::kOnSockets);

@@ -71,11 +71,11 @@ std::unique_ptr<SharedArena> share_arena(const TransportContext& context,
   const size_t bytes = context.shm.empty() ? SharedArena::segment_bytes(ranks)
                                            : context.shm[size_t(context.rank)].arena_bytes;
   ShmSegment mine = ShmSegment::create(bytes);
-  if (context.kernel_copies) SharedArena::sign(mine, ranks);
+  if (context.use_cma) SharedArena::sign(mine, ranks);
   std::vector<ShmSegment> segments = exchange_segments(context, mine, sockets, bytes);
   segments[size_t(context.rank)] = std::move(mine);
   std::vector<pid_t> processes(sockets.size());
-  for (size_t peer = 0; context.kernel_copies && peer < sockets.size(); ++peer) {
+  for (size_t peer = 0; context.use_cma && peer < sockets.size(); ++peer) {
     if (sockets[peer].valid()) processes[peer] = peer_process(sockets[peer].get());
   }
   auto arena = std::make_unique<SharedArena>(context.rank, std::move(segments), processes,

@@ -172,8 +172,8 @@ void Mesh::await_admission(int socket, const std::string& who) {
   if (answer != kLetIn)
     throw Dropped(
         ErrorKind::kPeer,
-        fmt::format("connect to {} by {}: it did not take this rank's proof of the job "
-                    "secret, though its own was right; does someone alter the connection?",
+        fmt::format("connect to {} by {}: it rejected this rank's proof of the job secret, "
+                    "although its own was right; does someone tamper with the connection?",
                     who, parts_.name));
 }
 
@@ -220,7 +220,7 @@ void Mesh::accept_one() {
   const bool no_descriptor = errno == EMFILE || errno == ENFILE;
   if (!no_descriptor) return;  // the caller has gone again
   if (arrivals_.empty())
-    fail(ErrorKind::kIo, "accept rank {} by {}: {}; raise the limit of descriptors: ulimit -n",
+    fail(ErrorKind::kIo, "accept rank {} by {}: {}; raise the limit of open files: ulimit -n",
          fmt::join(missing(), ", "), parts_.name, system_text(errno));
   accept_again_ = Deadline::after(kVerdictLook);  // one that is a stranger ends meanwhile
 }
@@ -257,7 +257,7 @@ void Mesh::check_in_time() {
   if (context_.store->wait_verdict(Deadline::after(kPatience))) check_verdict();
   fail(ErrorKind::kPeer, "connect ranks by {}: rank {} did not connect within {:g} s{}{}",
        parts_.name, fmt::join(missing(), ", "), context_.deadline.seconds(),
-       dropped_.empty() ? "" : "; the last stranger was dropped: ", dropped_);
+       dropped_.empty() ? "" : "; the last unknown client was dropped: ", dropped_);
 }
 
 }  // namespace

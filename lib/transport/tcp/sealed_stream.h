@@ -2,7 +2,7 @@
 //
 // Sending: the first record of a message holds its header and up to 8 KiB of it, copied together;
 // the others are up to 64 KiB of the user's span, sent from there unless they are encrypted. Bytes
-// count as taken when the whole record has been handed to the kernel, so a send that is done needs
+// count as taken when the whole record has been handed to the OS, so a send that is done needs
 // nobody to push it.
 // Receiving: a record is read whole into memory of this stream, checked, and only then handed on,
 // to the user's span or to the combiner: nothing unchecked reaches either. One that fails the check

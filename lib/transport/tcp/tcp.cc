@@ -49,7 +49,7 @@ std::string address_towards(const std::string& host, Deadline deadline) {
     if (probe.valid() && ::connect(probe.get(), address.get(), address.length) == 0)
       return local_endpoint(probe.get()).host;
   }
-  fail(ErrorKind::kPeer, "find a way to {}: {}", host, cause);
+  fail(ErrorKind::kPeer, "find a route to {}: {}", host, cause);
 }
 
 // The address by which the ranks of one host reach each other. A host may have IPv6 alone.
@@ -97,8 +97,8 @@ void agree_on_protection(const TransportContext& context) {
   for (size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank] == all[0]) continue;
     fail(ErrorKind::kConfig,
-         "protect what ranks send over TCP: rank 0 has comm.protect = \"{}\", rank {} \"{}\"; give "
-         "all ranks the same",
+         "protect TCP traffic: rank 0 has comm.protect = \"{}\", rank {} \"{}\"; give all ranks "
+         "the same",
          all[0], rank, all[rank]);
   }
   if (context.rank != 0) return;
@@ -114,12 +114,10 @@ std::string remedy(const TransportContext& context, const OwnAddress& own) {
   if (is_loopback(own.host)) return "";
   const PortRange& ports = context.tcp.ports;
   return fmt::format(
-      "its rendezvous works, so a firewall may let only that port through: let the hosts reach "
-      "each "
-      "other at {}",
+      "its rendezvous works, so a firewall may pass only that port: open {} between the hosts",
       ports == PortRange{}
-          ? "all ports, or at those of a range that comm.port_range sets"
-          : fmt::format("the ports {}-{}, which comm.port_range sets", ports.first, ports.last));
+          ? "all ports, or those of comm.port_range,"
+          : fmt::format("the ports {}-{} (comm.port_range)", ports.first, ports.last));
 }
 
 std::vector<MeshConnection> connect_ranks(const TransportContext& context,

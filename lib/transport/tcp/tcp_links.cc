@@ -46,7 +46,7 @@ TcpLinks::TcpLinks(std::vector<TcpPeer> peers, std::unique_ptr<TcpCommon> common
 
 // Each look is a system call, so 100 pauses would be 30 us: where two ranks share a CPU, though not
 // all are taken by ranks, 8 bytes take 66 us with pauses and 13 us without.
-Patience TcpLinks::patience() const { return {true, kTcpYieldTime}; }
+WaitPolicy TcpLinks::wait_policy() const { return {true, kTcpYieldTime}; }
 
 void TcpLinks::watch_all() {
   const auto peers =

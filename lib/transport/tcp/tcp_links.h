@@ -22,7 +22,7 @@ class TcpLinks final : public LinkGroup {
   // `peers` by rank, empty where there is none; they use `common`.
   TcpLinks(std::vector<TcpPeer> peers, std::unique_ptr<TcpCommon> common);
 
-  Patience patience() const override;
+  WaitPolicy wait_policy() const override;
   void before_look(size_t open) override;
   void add_handles(std::span<const Interest> interests, std::vector<pollfd>& entries) override;
   void after_poll(std::span<const Interest> interests, std::span<const pollfd> entries) override;

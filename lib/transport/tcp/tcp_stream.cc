@@ -147,7 +147,7 @@ void TcpStream::look_for_silence() {
     const TcpSilence silence{unsigned{info.tcpi_retransmits} + info.tcpi_probes,
                              info.tcpi_last_ack_recv};
     if (const std::string question = question_about(connection.socket.get()); !question.empty())
-      question_ = question;  // which the kernel forgets as it gives the connection up
+      question_ = question;  // which the OS forgets as it gives the connection up
     if (!is_silent(silence)) {
       connection.lost_at.reset();
       continue;

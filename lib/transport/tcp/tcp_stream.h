@@ -98,7 +98,7 @@ struct TcpSilence {
 };
 
 // Whether the other host seems to be gone. A rank that computes and reads nothing, even one that is
-// stopped, answers: its kernel does.
+// stopped, answers: its OS does.
 constexpr bool is_silent(const TcpSilence& silence) {
   return silence.unanswered >= 4 && silence.ms_since_acknowledged >= 3000;
 }

@@ -28,7 +28,7 @@ namespace gxp {
 namespace {
 
 constexpr std::array kConnections{1, 2, 4};
-// In this order: a buffer that has once been set does not go back to the kernel.
+// In this order: a buffer that has once been set does not go back to the OS.
 constexpr std::array<size_t, 3> kBuffers{0, size_t{512} << 10, size_t{4} << 20};
 // A tuning must beat those before it by this to be worth it; less is noise.
 constexpr double kWorthIt = 1.15;
@@ -36,7 +36,7 @@ constexpr int kRepetitions = 7;
 constexpr size_t kLeastBytes = size_t{128} << 10;
 constexpr size_t kMostBytes = size_t{1} << 20;
 constexpr double kSeconds = 0.5e-3;  // that one exchange should take
-// A first exchange of kLeastBytes that takes longer leaves things to the kernel: on slow, lossy or long
+// A first exchange of kLeastBytes that takes longer leaves things to the OS: on slow, lossy or long
 // links a probe of some hundred exchanges would take minutes. In a data centre it takes some 0.1 ms.
 constexpr double kSlowSeconds = 20e-3;
 constexpr double kMostSeconds = 1;  // of a probe; then the best so far is taken
@@ -257,21 +257,19 @@ std::string connections_of(const TcpTuning& tuning) {
   return counted(size_t(tuning.connections), "connection");
 }
 std::string buffers_of(const TcpTuning& tuning) {
-  return tuning.buffer_bytes == 0 ? "as the kernel sees fit"
-                                  : "of " + format_bytes(tuning.buffer_bytes);
+  return tuning.buffer_bytes == 0 ? "sized by the OS" : "of " + format_bytes(tuning.buffer_bytes);
 }
 
 void log_slow_link(bool on_one_host, double seconds, const TcpTuning& tuning) {
   log_info(
-      "transport: tcp {}: {:.0f} ms for {} each way, too slow a link to try settings out; {} per "
-      "pair, buffers {}",
+      "transport: tcp {}: {:.0f} ms for {} each way, too slow to tune; {} per pair, buffers {}",
       where(on_one_host), seconds * 1e3, format_bytes(kLeastBytes), connections_of(tuning),
       buffers_of(tuning));
 }
 
 void log_best(bool on_one_host, const Result& best) {
   if (best.tried == 0)
-    return log_info("transport: tcp {}: too slow a link to try settings out", where(on_one_host));
+    return log_info("transport: tcp {}: link too slow to tune", where(on_one_host));
   log_info(
       "transport: tcp {}: {} per pair, buffers {}{}: {:.2f} GB/s each way, the best "
       "of {} settings",

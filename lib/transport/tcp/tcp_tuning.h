@@ -1,8 +1,8 @@
-// How many TCP connections two ranks have, how large the socket buffers are, and whether the kernel
+// How many TCP connections two ranks have, how large the socket buffers are, and whether the OS
 // may pace what is sent.
 //
 // What is best differs from link to link, so two ranks of each class of pairs try it out: those of
-// one host, and those of two hosts. Source of the candidates: one connection with the kernel's
+// one host, and those of two hosts. Source of the candidates: one connection with the OS's
 // buffers is best on loopback where BBR does not pace it (3.8 GB/s each way; 128 KiB: 2.2); several
 // connections use several queues and CPUs on fast networks. Between two namespaces that a veth
 // cable joins, BBR takes 142 ms for an all-reduce of 64 MiB, Reno 44 ms; on a slow link they are
@@ -21,7 +21,7 @@ namespace gxp {
 
 struct TcpTuning {
   int connections = 1;
-  size_t buffer_bytes = 0;  // of each socket, each way; 0: as the kernel sees fit
+  size_t buffer_bytes = 0;  // of each socket, each way; 0: as the OS sees fit
   bool paced = true;        // as the system's congestion control does; false: Reno, which does not
   bool operator==(const TcpTuning&) const = default;
 };
@@ -49,7 +49,7 @@ using ConnectTcp = std::function<std::vector<MeshConnection>(
 TcpTunings tune_tcp(const TransportContext& context, const JoinedPairs& joins,
                     const ConnectTcp& connect);
 
-// Sets the socket's buffers; 0 leaves them to the kernel.
+// Sets the socket's buffers; 0 leaves them to the OS.
 void set_buffers(int socket, size_t bytes);
 
 }  // namespace gxp

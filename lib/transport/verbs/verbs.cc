@@ -118,7 +118,7 @@ void VerbsConnector::exchange(const std::vector<std::unique_ptr<VerbsLink>>& lin
     const size_t bytes = lanes(peer, context_.rank) * sizeof(LaneAddress);
     const std::string& addresses = all[size_t(peer)];
     if (at > addresses.size() || bytes > addresses.size() - at)
-      fail(ErrorKind::kPeer, "connect to rank {} by RDMA: it has not told its addresses", peer);
+      fail(ErrorKind::kPeer, "connect to rank {} by RDMA: it has not sent its addresses", peer);
     connect_link(peer, *links[size_t(peer)], std::string_view(addresses).substr(at, bytes));
   }
 }

@@ -126,9 +126,9 @@ const VerbsHeader& VerbsChannel::take(uint16_t index, size_t bytes) {
   const auto& header = *reinterpret_cast<const VerbsHeader*>(slot(index, 0).data);
   if (bytes < sizeof header || header.magic != kVerbsMagic ||
       header.body_bytes != bytes - sizeof header)
-    fail_corrupt("a header that is none");
+    fail_corrupt("an invalid header");
   credits_ += header.credits;
-  if (credits_ > kMessageCredits) fail_corrupt("credits that it never had");
+  if (credits_ > kMessageCredits) fail_corrupt("more credits than it had");
   peer_ended_ |= header.kind == VerbsKind::kEnd;
   return header;
 }

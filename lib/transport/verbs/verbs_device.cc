@@ -73,8 +73,8 @@ void VerbsDevice::take_events() {
     note(copy);
   }
   if (down_until_ && down_until_->expired())
-    fail(ErrorKind::kDevice, "{} has been down for {:g} s; look at its cable and its switch",
-         name(), down_until_->seconds());
+    fail(ErrorKind::kDevice, "{} has been down for {:g} s; check its cable and switch", name(),
+         down_until_->seconds());
 }
 
 // What happens to one queue pair also ends a work request, which names the peer.
@@ -93,7 +93,7 @@ void VerbsDevice::note(const ibv_async_event& event) {
       return;
     case IBV_EVENT_DEVICE_FATAL:
     case IBV_EVENT_CQ_ERR:
-      fail(ErrorKind::kDevice, "{} has failed: {}; see the kernel's log", name(),
+      fail(ErrorKind::kDevice, "{} has failed: {}; see dmesg", name(),
            verbs_.event_type_str(event.event_type));
     default:
       return;

@@ -55,7 +55,7 @@ bool choose_gids(const Search& search, ibv_context* context, VerbsPort& port) {
   return std::ranges::any_of(port.gids, [](const VerbsGid& gid) { return gid.index >= 0; });
 }
 
-// The kernel refuses a file that is none with EBADF, once it has found that the device takes some.
+// The OS refuses a file that is none with EBADF, once it has found that the device takes some.
 bool takes_dma_buf(const VerbsFunctions& verbs, ibv_context* context) {
   if (verbs.reg_dmabuf_mr == nullptr) return false;
   const VerbsHandle<ibv_pd> domain(verbs.alloc_pd(context), verbs.dealloc_pd);
@@ -67,7 +67,7 @@ bool takes_dma_buf(const VerbsFunctions& verbs, ibv_context* context) {
 }
 
 std::string cannot_ask(std::string_view what, int error) {
-  return fmt::format("cannot ask {} what it has: {}", what, system_text(error));
+  return fmt::format("cannot query {}: {}", what, system_text(error));
 }
 
 void look_at_port(Search& search, ibv_context* context, const char* device, uint32_t number) {
@@ -92,7 +92,7 @@ void look_at_port(Search& search, ibv_context* context, const char* device, uint
   if (choose_gids(search, context, port)) {
     search.ports.push_back(port);
   } else {
-    search.obstacle = fmt::format("has no address (GID) of RoCE v2 on {}", to_string(port));
+    search.obstacle = fmt::format("has no RoCE v2 address (GID) on {}", to_string(port));
   }
 }
 

@@ -108,7 +108,7 @@ void VerbsLane::connect(const LaneAddress& peer, const LanePath& path) {
   modify(to,
          IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
              IBV_QP_MIN_RNR_TIMER,
-         "find the way of a queue pair");
+         "set the route of a queue pair");
   to.qp_state = IBV_QPS_RTS;
   to.timeout = timeout_within(path.patience_s);
   to.retry_cnt = kRetries;

@@ -38,12 +38,12 @@ VerbsFunctions load_verbs() {
   library.find("ibv_event_type_str", f.event_type_str);
   library.find("ibv_fork_init", f.fork_init);
   library.find_optional("ibv_is_fork_initialized", f.is_fork_initialized);
-  // ibv_fork_init() takes the pages away from children even where the kernel copies them.
+  // ibv_fork_init() takes the pages away from children even where the OS copies them.
   constexpr int kForkUnneeded = 2;  // enum ibv_fork_status
-  const bool kernel_copies =
+  const bool copies_on_fork =
       f.is_fork_initialized != nullptr && f.is_fork_initialized() == kForkUnneeded;
   // Fails once this process has registered memory; then whoever did has decided.
-  if (!kernel_copies) static_cast<void>(f.fork_init());
+  if (!copies_on_fork) static_cast<void>(f.fork_init());
   return f;
 }
 

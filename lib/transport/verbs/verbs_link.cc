@@ -65,7 +65,7 @@ void VerbsLink::take_message(uint16_t slot, size_t bytes) {
     case VerbsKind::kEnd:
       return channel_.recycle(0, slot);
   }
-  channel_.fail_corrupt("a message of no kind");
+  channel_.fail_corrupt("a message of an unknown kind");
 }
 
 }  // namespace gxp

@@ -60,7 +60,7 @@ void VerbsLinks::stop() noexcept {
   }
 }
 
-Patience VerbsLinks::patience() const { return {oversubscribed_, kVerbsYieldTime}; }
+WaitPolicy VerbsLinks::wait_policy() const { return {oversubscribed_, kVerbsYieldTime}; }
 
 void VerbsLinks::before_look(size_t /*open*/) {
   for (const auto& device : common_->devices) poll(*device);

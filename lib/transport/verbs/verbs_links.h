@@ -15,10 +15,10 @@ class VerbsLinks final : public LinkGroup {
   // `links` by rank, null where there is none.
   VerbsLinks(std::vector<std::unique_ptr<VerbsLink>> links, std::shared_ptr<VerbsCommon> common,
              bool oversubscribed);
-  // Waits up to 1 s until peers have what was sent, then tells them that this rank ends.
+  // Waits up to 1 s until peers have what was sent, then notifies them that this rank ends.
   ~VerbsLinks() override;
 
-  Patience patience() const override;
+  WaitPolicy wait_policy() const override;
   void keep(ConstMemory memory) override { common_->registrations->keep(memory); }
   void forget(ConstMemory memory) noexcept override { common_->registrations->forget(memory); }
   void stop() noexcept override;

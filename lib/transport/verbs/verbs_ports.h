@@ -27,8 +27,8 @@ struct VerbsOptions {
 // Which of its host's ports suit a rank by the wiring (topo/nccl/rank_ports.h), as the caller knows
 // it.
 struct VerbsPlace {
-  std::vector<std::string> ports{};  // "mlx5_0:1", the best first; empty: the wiring tells nothing
-  std::string why{};                 // "nearest to GPU0: PIX", or why it tells nothing
+  std::vector<std::string> ports{};  // "mlx5_0:1", best first; empty: the wiring decides nothing
+  std::string why{};                 // "nearest to GPU0: PIX", or why it decides nothing
   // Ranks of a host with the same ports take even parts of them; else each takes all.
   bool shares = false;
   // Of the rank's GPU and its first port; none: it computes on none.
@@ -85,7 +85,7 @@ struct VerbsOffer {
   std::string obstacle{};
   std::vector<VerbsPort> ports{};  // in the order in which they are paired with a peer's
   std::string why{};               // these ports, and not others of the host
-  VerbsGpuWay gpu{};               // of its own; peers need not know it, and are not told
+  VerbsGpuWay gpu{};               // of its own; not sent to peers, which need not know it
 };
 
 std::string to_bytes(const VerbsOffer& offer);

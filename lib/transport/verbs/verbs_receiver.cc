@@ -148,7 +148,7 @@ void VerbsReceiver::on_data(uint32_t number, PeerMessages& messages) {
   const size_t place = number & ((1u << kPlaceBits) - 1);
   if (place >= kGrants || !grants_[place].used || grants_[place].lanes_left == 0 ||
       grants_[place].round != number >> kPlaceBits)
-    channel_.fail_corrupt("data that nobody has granted");
+    channel_.fail_corrupt("data without a grant");
   Grant& grant = grants_[place];
   if (--grant.lanes_left > 0) return;
   if (grant.arriving->message->device == nullptr || !gpu_.reached.needs_flush)

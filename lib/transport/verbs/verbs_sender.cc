@@ -61,7 +61,7 @@ void VerbsSender::on_grant(const VerbsHeader& header, const VerbsGrant& grant) {
     return outgoing.granted == 0 && outgoing.send->tag == header.tag;
   });
   if (found != announced_.end()) return start(found, header.bytes, grant);
-  if (answers || early_.size() == kGrants) channel_.fail_corrupt("a grant that nobody asked for");
+  if (answers || early_.size() == kGrants) channel_.fail_corrupt("an unrequested grant");
   early_.push_back({header.tag, header.bytes, grant});
 }
 

@@ -13,8 +13,8 @@ namespace {
 std::string obstacle_of(const TransportContext& context) {
   if (context.tcp.protect == Protection::kNone) return "";
   return fmt::format(
-      "is to protect what it sends (comm.protect = \"{}\"), which RDMA cannot do; \"none\" trusts "
-      "the network",
+      "must protect its traffic (comm.protect = \"{}\"), which RDMA cannot do; \"none\" trusts the "
+      "network",
       to_string(context.tcp.protect));
 }
 
@@ -36,7 +36,7 @@ void judge_gpu(const TransportContext& context, const VerbsPlace& place, VerbsOf
   const bool near = !place.ports.empty() && is_named(offer.ports[0], place.ports[0]);
   if (facts.too_far.empty() && !near)
     facts.too_far =
-        fmt::format("it is not known how far {} is from the GPU", to_string(offer.ports[0]));
+        fmt::format("the distance from {} to the GPU is unknown", to_string(offer.ports[0]));
   const GpuDirectVerdict verdict = judge_gpu_direct(facts);
   offer.gpu = {verdict.way, place.needs_flush};
   offer.why += fmt::format("; GPUDirect RDMA {}: {}", verdict.is_on() ? "on" : "off", verdict.why);
@@ -45,7 +45,7 @@ void judge_gpu(const TransportContext& context, const VerbsPlace& place, VerbsOf
 // All ranks call it: those of a host tell each other their places.
 VerbsOffer own_offer(const TransportContext& context) {
   VerbsOffer all{.obstacle = obstacle_of(context)};
-  VerbsPlace place{.why = "the wiring is not known"};
+  VerbsPlace place{.why = "the wiring is unknown"};
   const VerbsContext& verbs = verbs_of(context);
   if (all.obstacle.empty()) all = find_verbs_ports(verbs.options);
   if (!all.ports.empty() && verbs.place) place = verbs.place();
@@ -97,8 +97,7 @@ Reach verbs_reaches(const TransportContext& context, int a, int b) {
   const auto rails = rails_between(mine, verbs.offers[size_t(b)]);
   if (rails.empty())
     return {false,
-            "have no RDMA ports that speak to each other (InfiniBand and RoCE, or addresses "
-            "of different kinds)"};
+            "have no compatible RDMA ports (InfiniBand and RoCE, or different kinds of addresses)"};
   const VerbsPort& port = mine.ports[rails[0].mine];
   return {true, fmt::format("{} on {} (connections to each peer: {}, ports: {}), {}",
                             port.ethernet ? "RoCE" : "InfiniBand", to_string(port),

@@ -1,4 +1,4 @@
-// Reads and writes blocks of one file: many at a time where the kernel has io_uring, else one after
+// Reads and writes blocks of one file: many at a time where the OS has io_uring, else one after
 // the other.
 #pragma once
 
@@ -32,7 +32,7 @@ class BlockQueue {
 // pread and pwrite on the caller's thread. `fd` outlives the queue.
 std::unique_ptr<BlockQueue> make_plain_queue(int fd);
 
-// Null, with the reason in `support`, if gxp was built without liburing or the kernel refuses.
+// Null, with the reason in `support`, if gxp was built without liburing or the OS refuses.
 std::unique_ptr<BlockQueue> make_uring_queue(int fd, Support& support);
 
 // The error of both queues for a block that failed. `error`: errno, or 0 at the end of the file.

@@ -25,7 +25,7 @@ class UringQueue final : public BlockQueue {
     if (is_open_) ::io_uring_queue_exit(&ring_);
   }
 
-  // 0, or the kernel's refusal.
+  // 0, or the OS's refusal.
   int open() {
     const int error = -::io_uring_queue_init(kDepth, &ring_, 0);
     is_open_ = error == 0;
@@ -75,7 +75,7 @@ class UringQueue final : public BlockQueue {
     do {
       error = -::io_uring_wait_cqe_timeout(&ring_, &done, &silence);
     } while (error == EINTR);
-    // The kernel may still use the memory; there is no way to go on.
+    // The OS may still use the memory; there is no way to go on.
     if (error != 0) fail_block(writes, slots_[0], error);
     const auto slot = unsigned(::io_uring_cqe_get_data64(done));
     note(slots_[slot], done->res);

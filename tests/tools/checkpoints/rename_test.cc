@@ -52,7 +52,7 @@ TEST_CASE("rules that cannot be meant are refused with file and line", "[ckpt]")
       {"rules.toml:1: 'x' matches no tensor", "[[drop]]\nfrom = 'x'"},
       {"rules.toml:3: 'a' matches no tensor",
        "[[drop]]\nfrom = 'a'\n[[rename]]\nfrom = 'a'\nto = 'c'"},
-      {"is no regular expression", "[[drop]]\nfrom = '('"},
+      {"is not a regular expression", "[[drop]]\nfrom = '('"},
       {"has from and to", "[[rename]]\nfrom = 'a'"},
       {"nothing but from", "[[drop]]\nfrom = 'a'\nto = 'b'"},
       {"to must be a string", "[[rename]]\nfrom = 'a'\nto = 1"},

@@ -61,7 +61,7 @@ TEST_CASE("where ranks share memory, a calibration times every way, and they dec
   const GroupTopology two{.world_size = 2, .transport = "shm", .shared_arena = true};
   const Call call{.collective = Collective::kAllReduce, .dtype = DType::kF32, .count = 16384};
   double least = 1;
-  for (const SharedWay way : {SharedWay::kCopied, SharedWay::kKernel, SharedWay::kTiles}) {
+  for (const SharedWay way : {SharedWay::kCopied, SharedWay::kCma, SharedWay::kTiles}) {
     const auto seconds = seconds_of(way, ways, call.collective, kMost);
     CAPTURE(to_string(way));
     REQUIRE(seconds);
@@ -69,7 +69,7 @@ TEST_CASE("where ranks share memory, a calibration times every way, and they dec
   }
   const AlgorithmPlan plan =
       select_with_sharing(call, {.algorithm = "direct"}, CostModel(two, profile),
-                          {.ranks = 2, .kernel = true}, MemoryOrigin::kOrdinary);
+                          {.ranks = 2, .cma = true}, MemoryOrigin::kOrdinary);
   CHECK(plan.predicted_seconds == Approx(least));
   CHECK(contains(plan.reason, "measured"));
 }

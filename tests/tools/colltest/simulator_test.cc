@@ -328,8 +328,8 @@ TEST_CASE("ranks need a GPU each", "[simulator]") {
 
 TEST_CASE("an algorithm that is stuck or does not match is named", "[simulator]") {
   const auto [wrong, said] = GENERATE(table<void (*)(Primitives&, const CallShape&), std::string>(
-      {{wait_for_ever, "rank 1 waits for ever in 'receive [0, 1) from 0'"},
-       {send_too_much, "rank 1 was sent more than it takes in 'receive [0, 1) from 0'"}}));
+      {{wait_for_ever, "rank 1 waits forever in 'receive [0, 1) from 0'"},
+       {send_too_much, "rank 1 was sent more than it receives in 'receive [0, 1) from 0'"}}));
   try {
     run(algorithm_of(wrong), make_cluster({.gpus = 2}), 2, 2);
     FAIL("no error");

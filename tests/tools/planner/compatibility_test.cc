@@ -97,11 +97,11 @@ TEST_CASE("a tool that has no answer says why and what to ask instead", "[estima
                     "compare with deepspeed: it has no answer for stage 1; use --stage 2,3");
   question.stage = 3;
   question.largest_layer = 0;
-  CHECK_THROWS_WITH(ask("deepspeed", question), Catch::Contains("give --largest-layer"));
+  CHECK_THROWS_WITH(ask("deepspeed", question), Catch::Contains("add --largest-layer"));
   question.parameters = kMostParameters;
   question.gpus = question.gpus_per_host = kMostGpus;
   question.stage = 2;
-  CHECK_THROWS_WITH(ask("deepspeed", question), Catch::Contains("ask for fewer GPUs"));
+  CHECK_THROWS_WITH(ask("deepspeed", question), Catch::Contains("use fewer GPUs"));
   question.parameters = 1;
   question.precision = "pure-bf16";
   CHECK_THROWS_WITH(ask("paper", question), Catch::Contains("does not know precision pure-b"));

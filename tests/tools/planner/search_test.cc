@@ -138,7 +138,7 @@ TEST_CASE("a plan that does not divide is refused with its reason", "[estimate]"
        {{.gpus = 16, .tensor = 16}, "would leave the 8"},
        {{.sequence = 2049, .gpus = 2, .context = 2}, "2049 cannot be cut over 2"},
        {{.gpus = 64, .pipeline = 64}, "more than 32 layers"},
-       {{.sequence = 1 << 20, .micro_batch = 1 << 16}, "pass 1e18 bytes"},
+       {{.sequence = 1 << 20, .micro_batch = 1 << 16}, "exceed 1e18 bytes"},
        {{.accumulation = uint64_t{1} << 50}, "more than 1e15 tokens"},
        {{.gpus = 8, .interleave = 2}, "there is one"},
        {{.gpus = 8, .stage = 0, .offload = StateOffload::kOptimizer}, "use stage 1 to 3"},

@@ -40,8 +40,8 @@ TEST_CASE("nets, ranks, new attributes and devices of other hosts are kept", "[t
 TEST_CASE("what a graph says wrongly is noted with its place", "[topo]") {
   const auto [text, note] = GENERATE(table<std::string, std::string>({
       {"<graph nchannels=\"2\"/>", "g.xml:2:1: nchannels is 2, but there are 0 channels"},
-      {"<graph typeintra=\"FAR\"/>", "g.xml:2:1: \"FAR\" is no type of path"},
-      {"<new/>", "g.xml:2:1: <new> is not known; left out"},
+      {"<graph typeintra=\"FAR\"/>", "g.xml:2:1: \"FAR\" is not a path type"},
+      {"<new/>", "g.xml:2:1: <new> is unknown; ignored"},
       {"<graph><channel><gpu dev=\"12\"/></channel></graph>",
        "g.xml:2:17: dev=\"12\" has no 0x; taken as decimal, which NCCL 2.30 would read as "
        "hexadecimal"},

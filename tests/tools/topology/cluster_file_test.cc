@@ -124,7 +124,7 @@ TEST_CASE("a wrong cluster file is an error that names line and key", "[topo]") 
        "c.toml:1: message_overhead_us is missing\nc.toml:1: fold_gb_per_s is missing\n"
        "c.toml:1: hosts is missing"},
       {"x = [", "c.toml:1: "},
-      {"x = [0,\n}", "c.toml:1: it is no TOML; is a list not closed?"},
+      {"x = [0,\n}", "c.toml:1: it is not TOML; is a list not closed?"},
       {"x = 1\n [[ =]]", "c.toml:2: a name must follow '['"},
       {std::string(3000, '['), "c.toml:1: "},
       {"hostsϟ = 1", "c.toml:1: letters beyond ASCII must stand in quotes"},
@@ -149,7 +149,7 @@ TEST_CASE("a wrong cluster file is an error that names line and key", "[topo]") 
       {with(good, "nics = 2", "nics = 2\nnic_of_gpu = 1"), "hosts.nic_of_gpu must be a list"},
       {with(good, "nics = 2", "nics = 2\nnic_of_gpu = [-1]"),
        "hosts.nic_of_gpu must hold integers"},
-      {with(good, "nics = 2", "nics = 2\nname = 7"), "hosts.name must be a text"},
+      {with(good, "nics = 2", "nics = 2\nname = 7"), "hosts.name must be a string"},
       {with(good, "nics = 2", "nics = 2\ntopology = 'oci-H100-topology.xml'"),
        "c.toml:5: hosts.gpus is read from the topology file"},
       {with(good, "'switch'", "'ring'"), "network.kind is unknown; must be 'switch' or 'fat-tree'"},
@@ -170,14 +170,14 @@ TEST_CASE("a topology file that is not there or broken is named", "[topo]") {
   };
   CHECK(complaint(ErrorKind::kIo, [&] {
           cluster_of(hosts("absent.xml"));
-        }).find("absent.xml': there is no such file, and no such name") != std::string::npos);
+        }).find("absent.xml': no such file or name") != std::string::npos);
   CHECK(cluster_complaint(hosts("")).find("hosts.topology names nothing") != std::string::npos);
   CHECK(cluster_complaint(hosts("aws-g5.48xl-topo.xml")).find("has no GPU") != std::string::npos);
   CHECK(cluster_complaint(hosts(kSource + "/examples/cluster.toml"))
             .find("hosts.topology is a cluster") != std::string::npos);
   CHECK(complaint(ErrorKind::kCorrupt, [&] {
           cluster_of(hosts("azure-ncv4-graph.xml"));
-        }).find("does not say what is in a host") != std::string::npos);
+        }).find("does not describe the inside of a host") != std::string::npos);
   CHECK(complaint(ErrorKind::kCorrupt, [&] {
           cluster_of(hosts("README.md"));
         }).find("README.md:") != std::string::npos);

@@ -117,7 +117,7 @@ TEST_CASE("a cluster that cannot work is refused with the reason", "[topo]") {
         "cluster: a host of 'host' has 0 GPUs; from 1 to 256 are possible");
   CHECK(refusal(describe({apart})).find("no links lead from GPU 0 to GPU 2") != std::string::npos);
   CHECK(refusal(describe({silent})) ==
-        "cluster: the bandwidth of NIC 0 of hosts 'host' is not known; give nic_gb_per_s");
+        "cluster: the bandwidth of NIC 0 of hosts 'host' is unknown; give nic_gb_per_s");
   CHECK(refusal(describe({wrong_nic})) ==
         "cluster: nic_of_gpu of hosts 'host' names NIC 1; they have 1");
   CHECK(refusal(describe({few_nics})).find("2 GPUs and 1 NICs, and nic_of_gpu names 1") !=

@@ -142,7 +142,7 @@ const std::vector<Plant>& plants() {
   static const std::vector<Plant> all = {
       {"sysfs", kWarning, "/sys shows ens3, which",
        [](Patient& p) { p.file("/proc/net/dev", "  eth0: 0 0\n"); }},
-      {"sysfs", kProblem, "it is masked",
+      {"sysfs", kProblem, "/sys is masked",
        [](Patient& p) {
          p.planted = PlantedHost();
          p.file("/proc/bus/pci/devices", "3d00 10de2330\n");
@@ -152,7 +152,7 @@ const std::vector<Plant>& plants() {
          p.planted.root.add_link(PlantedHost::folder_of(kPlantedGpu) + "/driver", "../vfio-pci");
        }},
       {"driver", kProblem, "GPU1: it has no driver", [](Patient& p) { p.second_gpu(); }},
-      {"gpu-direct", kProblem, "nvidia_peermem is loaded, but the RDMA driver does not know it",
+      {"gpu-direct", kProblem, "nvidia_peermem is loaded, but not registered with the RDMA driver",
        [](Patient& p) {
          Patient unregistered;
          unregistered.file("/sys/module/nvidia_peermem/refcnt", "0");
@@ -200,14 +200,14 @@ const std::vector<Plant>& plants() {
        [](Patient& p) { p.of_gpu("aer_dev_fatal", "Undefined 0\nTOTAL_ERR_FATAL 3\n"); }},
       {"pcie-errors", kWarning, "0000:3d:00.0: 5000 corrected errors",
        [](Patient& p) { p.of_gpu("aer_dev_correctable", "RxErr 5000\nTOTAL_ERR_COR 5000\n"); }},
-      {"numa-node", kWarning, "GPU0: the kernel does not say",
+      {"numa-node", kWarning, "GPU0: Linux does not report",
        [](Patient& p) { p.of_gpu("numa_node", "-1\n"); }},
-      {"nvlink", kProblem, "GPU1: 0 NVLinks are active, of its like 18",
+      {"nvlink", kProblem, "GPU1: 0 NVLinks are active; GPUs of the same model have 18",
        [](Patient& p) {
          p.second_gpu();
          p.link_first_gpu(18);
        }},
-      {"nvlink", kProblem, "no NVLink is active, and there are NVSwitches",
+      {"nvlink", kProblem, "no NVLink is active, although there are NVSwitches",
        [](Patient& p) {
          p.planted.plant({.path = "0000:3a:00.0/0000:3b:00.0/0000:3c:18.0/0000:c1:00.0",
                           .class_code = "0x068000",
@@ -234,14 +234,14 @@ const std::vector<Plant>& plants() {
        }},
       {"port-rate", kProblem, "mlx5_1: 100 Gbit/s, others of its model 400",
        [](Patient& p) { p.second_nic("100 Gb/sec (1X NDR)"); }},
-      {"gid-table", kProblem, "mlx5_0: no GID is of RoCE v2",
+      {"gid-table", kProblem, "mlx5_0: it has no RoCE v2 GID",
        [](Patient& p) { p.of_port("gid_attrs/types/1", "IB/RoCE v1"); }},
-      {"gid-table", kWarning, "mlx5_0: its GIDs of RoCE v2 are link-local only",
+      {"gid-table", kWarning, "mlx5_0: its RoCE v2 GIDs are all link-local",
        [](Patient& p) { p.of_port("gids/1", "fe80:0000:0000:0000:0000:0000:0000:0001"); }},
       {"gid-table", kUnseen, "mlx5_0: its GIDs are not in /sys", [](Patient& p) { p = Patient(); }},
       {"mtu", kWarning, "ens3: the MTU is 1500",
        [](Patient& p) { p.of_nic("net/ens3/mtu", "1500"); }},
-      {"mtu", kWarning, "mlx5_0: its packets take 1024 bytes",
+      {"mtu", kWarning, "mlx5_0: its packets carry 1024 bytes",
        [](Patient& p) {
          p.process.rdma = RdmaFacts{
              .ports = {{.name = "mlx5_0 port 1", .packet_bytes = 1024, .address = "10.0.0.7"}}};
@@ -257,7 +257,7 @@ const std::vector<Plant>& plants() {
        }},
       {"shared-memory", kProblem, "nothing is mounted",
        [](Patient& p) { p.file("/proc/self/mountinfo", "27 1 254:0 / / rw - ext4 a rw\n"); }},
-      {"shared-memory", kProblem, "1 MiB are free of 16 GiB",
+      {"shared-memory", kProblem, "1 MiB of 16 GiB are free",
        [](Patient& p) { p.process.shared_memory_free_bytes = 1 << 20; }},
       {"shared-memory", kWarning, "it has 512 MiB",
        [](Patient& p) {

@@ -93,13 +93,13 @@ TEST_CASE("GPUs are ordered by dev if all have one", "[topo]") {
 TEST_CASE("what a file leaves out or says wrongly is noted with its line", "[topo]") {
   const auto [text, note] = GENERATE(table<std::string, std::string>({
       {"<pci busid=\"1\" class=\"0x03\" link_width=\"16\"/>",
-       "t.xml:3:1: link_speed \"\" is not known; 8 GT/s assumed"},
+       "t.xml:3:1: link_speed \"\" is unknown; 8 GT/s assumed"},
       {"<pci busid=\"1\" class=\"0x03\" link_speed=\"fast\" link_width=\"16\"/>",
-       "t.xml:3:1: link_speed \"fast\" is not known; 8 GT/s assumed"},
+       "t.xml:3:1: link_speed \"fast\" is unknown; 8 GT/s assumed"},
       {"<pci busid=\"1\" class=\"0x03\" link_speed=\"8 GT/s\" link_width=\"0\"/>",
-       "t.xml:3:1: link_width is not known; 16 assumed"},
+       "t.xml:3:1: link_width is unknown; 16 assumed"},
       {"<pci busid=\"1\" link_speed=\"8 GT/s\" link_width=\"16\"/>",
-       "t.xml:3:1: the device has no class; taken for neither GPU nor NIC"},
+       "t.xml:3:1: the device has no class; treated as neither GPU nor NIC"},
       {gpu_element("1", "<nvlink target=\"1\"/>"),
        "t.xml:3:90: <nvlink target=\"1\"> leads to the GPU itself; "
        "ignored"},

@@ -205,7 +205,7 @@ TEST_CASE("threads of no NUMA node are noted", "[topo][hwloc]") {
       "cpuset=\"2\"/></object></topology>",
       "a.xml");
   REQUIRE(host.notes.size() == 1);
-  CHECK(host.notes[0].find("1 of 2 threads belong to no NUMA node") != std::string::npos);
+  CHECK(host.notes[0].find("1 of 2 threads are in no NUMA node") != std::string::npos);
 }
 
 TEST_CASE("an AMD display that runs programs is a GPU", "[topo][hwloc]") {
@@ -251,7 +251,7 @@ TEST_CASE("an object of an unknown type is passed over and noted", "[topo][hwloc
       "cpuset=\"1\"/><object type=\"NUMANode\" os_index=\"0\" cpuset=\"1\"/></object></topology>",
       "a.xml");
   REQUIRE(host.notes.size() == 1);
-  CHECK(host.notes[0] == "a.xml:1:59: objects of type \"Qubit\" are not known; passed over");
+  CHECK(host.notes[0] == "a.xml:1:59: objects of type \"Qubit\" are unknown; ignored");
 }
 
 }  // namespace gxp

@@ -85,10 +85,10 @@ TEST_CASE("parts, their fields and places are read", "[topo]") {
 TEST_CASE("what nobody knows is noted with its place, once a kind", "[topo]") {
   const auto [text, note] = GENERATE(table<std::string, std::string>({
       {"<pci busid=\"1\" colour=\"red\"/><pci busid=\"2\" colour=\"blue\"/>",
-       "t.xml:3:1: attribute colour of <pci> is not known; kept, and not used (2 times)"},
+       "t.xml:3:1: attribute colour of <pci> is unknown; kept, but not used (2 times)"},
       {"<pci busid=\"1\"><new/></pci>",
-       "t.xml:3:16: <new> in <pci> is not known; kept, and not used"},
-      {"hello", "t.xml:2:1: text in <cpu> is not known; kept, and not used"},
+       "t.xml:3:16: <new> in <pci> is unknown; kept, but not used"},
+      {"hello", "t.xml:2:1: text in <cpu> is unknown; kept, but not used"},
       {"<nic><net speed=\"-1\"/></nic>", "t.xml:3:6: <net speed=\"-1\">: taken as unknown"},
       {"<pci busid=\"1\"/>\n<pci busid=\"1\"/>",
        "t.xml:4:1: <pci busid=\"1\"> occurs twice, first in line 3"},
@@ -180,8 +180,8 @@ TEST_CASE("a device that NCCL could not name is not written", "[topo]") {
   const PartId node = host.add({.kind = PartKind::kNumaNode, .info = NumaNodeInfo{}});
   host.add({.kind = PartKind::kGpu, .above = node, .info = GpuInfo{}});
   CHECK(complaint(ErrorKind::kConfig, [&] { write_nccl_xml(host); }) ==
-        "write NCCL XML of matrix.txt: GPU0 has no bus id, by which NCCL knows devices; "
-        "nvidia-smi's matrix does not say it");
+        "write NCCL XML of matrix.txt: GPU0 has no bus id, which NCCL needs; nvidia-smi's matrix "
+        "does not record it");
 }
 
 }  // namespace gxp

@@ -98,7 +98,7 @@ TEST_CASE("what peers may do tells nothing of their places", "[inspect]") {
   const HostTree host = host_of(" \tGPU0\tGPU1\n GPU0\tX\tOK\n GPU1\tCNS\tX\n");
   CHECK(host.all_of(PartKind::kGpu).size() == 2);
   CHECK(notes_say(host, "GPU0 to GPU1 is OK, and back CNS"));
-  CHECK(notes_say(host, "not where they lie"));
+  CHECK(notes_say(host, "but not their location"));
 }
 
 }  // namespace gxp

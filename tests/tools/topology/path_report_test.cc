@@ -48,7 +48,7 @@ GPUDirect RDMA, sending: yes
 GPUDirect RDMA, receiving: yes
   because: PIX is within P2C, the limit for GPUDirect RDMA (of GPU5, which relays)
 flush after receiving: no
-  because: from Hopper (sm_90) on NCCL needs none
+  because: NCCL needs none from Hopper (sm_90) on
 
 from                      to                        link        GB/s  physical GB/s  limits
 GPU0                      PCIe switch 0000:08:00.0  PCIe          48          63.02
@@ -93,7 +93,7 @@ TEST_CASE("a matrix tells types of paths, and no speeds", "[inspect]") {
   const std::string report = path_in_matrix(text, from, to);
   CAPTURE(report);
   CHECK_THAT(report, Catch::Contains("type: " + type));
-  CHECK_THAT(report, Catch::Contains("GB/s: unknown: nvidia-smi topo -m tells no speeds"));
+  CHECK_THAT(report, Catch::Contains("GB/s: unknown: nvidia-smi topo -m has no speeds"));
   CHECK_THAT(report, !Catch::Contains("limited by") && !Catch::Contains("1.25"));
 }
 
@@ -101,9 +101,9 @@ TEST_CASE("a port without a speed has NCCL's default, or none where its source t
           "[inspect]") {
   const auto [known, said] = GENERATE(table<bool, std::string>({
       {true,
-       "GB/s, as NCCL counts: 1.25\nlimited by: NIC 0000:02:00.0 -> eth7\n"
-       "assumed: 10 Gbit/s, NCCL's default, for eth7, whose speed is not told"},
-      {false, "GB/s: unknown: a file tells no speed of eth7"},
+       "GB/s, as NCCL counts: 1.25\nlimited by: NIC 0000:02:00.0 -> eth7\nassumed: 10 Gbit/s, "
+       "NCCL's default, for eth7, whose speed is unknown"},
+      {false, "GB/s: unknown: a file has no speed for eth7"},
   }));
   HostTree host = read_nccl_xml(
       "<system version=\"1\"><cpu numaid=\"0\" arch=\"arm64\">"
@@ -144,7 +144,7 @@ TEST_CASE("peer states decide peer-to-peer", "[inspect]") {
 
 TEST_CASE("a path needs two ends that NCCL has", "[inspect]") {
   CHECK_THROWS_WITH(path_text("oci-H100-topology", "GPU8", "GPU0"),
-                    Catch::Contains("find \"GPU8\"") && Catch::Contains("there is no such part"));
+                    Catch::Contains("find \"GPU8\"") && Catch::Contains("no such device"));
   CHECK_THROWS_WITH(path_text("oci-H100-topology", "0000:08:00.0", "GPU0"),
                     Catch::Contains("it is a PCIe switch"));
 }

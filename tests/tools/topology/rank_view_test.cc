@@ -117,7 +117,7 @@ TEST_CASE("of one host, ranks are those that its file says", "[inspect][rank]") 
   const auto& rings = view.neighbours.rings;
   REQUIRE_FALSE(rings.empty());
   for (const RingNeighbours& ring : rings) CHECK((ring.next >= 8 && ring.next < 16));
-  CHECK_THROWS_WITH(view_rank(topology, 0), Catch::Contains("it has 8 ranks, by its source 8, 9"));
+  CHECK_THROWS_WITH(view_rank(topology, 0), Catch::Contains("it has 8 ranks according to 8, 9"));
   topology.hosts.push_back(topology.hosts[0]);  // of several, they order the local ranks alone
   CHECK(names_of_parts(host)[view_rank(topology, 10).gpu] == "GPU5");
   CHECK(view_rank(topology, 10).seat.host == 1);
@@ -188,14 +188,14 @@ TEST_CASE("where nothing is planned a rank says why; a rank that there is not is
              Catch::Contains("no rings and trees"));
   CHECK_THROWS_WITH(
       view_rank(cluster_of({"dgx-h100"}, 2), 16),
-      "show rank 16 of cluster: it has 16 ranks, from 0 on, one for each GPU of 2 hosts");
+      "show rank 16 of cluster: it has 16 ranks, numbered from 0, one per GPU of 2 hosts");
   CHECK_THROWS_WITH(view_rank(load_topology(kViewData + "aws-p5.48xl-topo-2025-06.xml"), 1),
-                    Catch::Contains("does not say which of its PCIe devices are GPUs"));
+                    Catch::Contains("does not mark which PCIe devices are GPUs"));
   CHECK_THROWS_WITH(view_rank(load_topology(kViewData + "azure-ncv4-graph.xml"), 1),
-                    Catch::Contains("says no host"));
+                    Catch::Contains("describes no host"));
   Topology topology = cluster_of({"dgx-h100"}, 2);
   topology.hosts[1].tree = kNoTree;
-  CHECK_THROWS_WITH(view_rank(topology, 1), Catch::Contains("nothing is known"));
+  CHECK_THROWS_WITH(view_rank(topology, 1), Catch::Contains("the hardware of host"));
 }
 
 TEST_CASE("a host without GPU has ranks on its processors; several have none that are known",
@@ -217,7 +217,7 @@ NUMA node  CPUs  memory  NICs
 NUMA0      0-7           eth0
 
 notes
-no GPU is known: ranks are processes, as many as the launcher starts, that share the host's NUMA nodes and NICs
+no GPU is known: the launcher decides how many ranks share the host's NUMA nodes and NICs
 )");
   topology.hosts.push_back(topology.hosts[0]);
   CHECK_THROWS_WITH(view_rank(topology, 3), Catch::Contains("no GPU is known in its 2 hosts"));

@@ -64,28 +64,27 @@ TEST_CASE("what is left out or not used of a topology.conf is noted", "[topo]") 
   const auto [text, note] = GENERATE(table<std::string, std::string>({
       {"SwitchName=s Switches=x", "t.conf: switch x has no line of its own"},
       {"SwitchName=s Nodes=n LinkSpeed=100",
-       "t.conf:1:22: LinkSpeed=100: it has no unit, so it is not used"},
-      {"SwitchName=s Colour=red", "t.conf:1:14: Colour is not known; not used"},
+       "t.conf:1:22: LinkSpeed=100 is ignored, since it has no unit"},
+      {"SwitchName=s Colour=red", "t.conf:1:14: Colour is unknown; ignored"},
       {"SwitchName=a Nodes=n\nSwitchName=b Switches=a\nSwitchName=c Switches=a",
-       "t.conf:3:14: switch a lies below b already; that is kept"},
+       "t.conf:3:14: switch a is already below b; the first is kept"},
   }));
   CHECK(parse_slurm(text).notes == std::vector<std::string>{note});
 }
 
 TEST_CASE("a broken topology.conf is an error that says where and why", "[topo]") {
   const auto [text, said] = GENERATE(table<std::string, std::string>({
-      {"SwitchName=s Nodes", "t.conf:1:14: \"Nodes\" is no KEY=VALUE"},
-      {"SwitchName=s Nodes=", "t.conf:1:14: \"Nodes=\" is no KEY=VALUE"},
+      {"SwitchName=s Nodes", "t.conf:1:14: \"Nodes\" is not KEY=VALUE"},
+      {"SwitchName=s Nodes=", "t.conf:1:14: \"Nodes=\" is not KEY=VALUE"},
       {"\n  Nodes=n", "t.conf:2:3: neither SwitchName nor BlockName"},
       {"SwitchName=s Nodes=n[1-", "t.conf:1:14: '[' without ']'"},
-      {"SwitchName=s Nodes=n[3-1]", "\"[3-1]\" is no range of numbers"},
-      {"SwitchName=s Nodes=n[x]", "\"[x]\" is no range of numbers"},
-      {"SwitchName=s Nodes=n[0-999999999]", "is no range of numbers"},
+      {"SwitchName=s Nodes=n[3-1]", "\"[3-1]\" is not a range of numbers"},
+      {"SwitchName=s Nodes=n[x]", "\"[x]\" is not a range of numbers"},
+      {"SwitchName=s Nodes=n[0-999999999]", "is not a range of numbers"},
       {"SwitchName=s Nodes=a[0-999]b[0-999]", "more than 65536 names"},
       {"SwitchName=s Nodes=,a", "an empty name"},
-      {"SwitchName=s Switches=s", "switch s lies below itself"},
-      {"SwitchName=a Switches=b\nSwitchName=b Switches=a",
-       "t.conf:2:14: switch a lies below itself"},
+      {"SwitchName=s Switches=s", "switch s is below itself"},
+      {"SwitchName=a Switches=b\nSwitchName=b Switches=a", "t.conf:2:14: switch a is below itself"},
       {"SwitchName=s Nodes=a\nSwitchName=s Nodes=b", "t.conf:2:1: s occurs twice"},
       {"SwitchName=s BlockName=b", "SwitchName and BlockName in one line"},
       {"BlockSizes=18", "it names no switch and no block"},

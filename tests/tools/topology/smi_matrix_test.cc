@@ -13,13 +13,13 @@ namespace gxp {
 
 TEST_CASE("a broken matrix is an error that says where and why", "[topo]") {
   const auto [text, said] = GENERATE(table<std::string, std::string>({
-      {"hello", "m.txt:1:1: there is no row of columns"},
-      {"GPU0 GPU1\n", "m.txt:1:1: there are columns, but no rows"},
+      {"hello", "m.txt:1:1: the header row"},
+      {"GPU0 GPU1\n", "m.txt:1:1: there is a header row, but no others"},
       {"GPU0 GPU0\n", "m.txt:1:6: column GPU0 occurs twice"},
       {"GPU0 GPU1\nGPU0 X\n", "m.txt:2:1: row GPU0 has 1 cells; there are 2 columns"},
       {"GPU0 GPU1\nGPU0 X PIX PIX\n", "m.txt:2:12: row GPU0 has more cells than the 2 columns"},
-      {"GPU0 GPU1\n  GPU0 X FAR\n", "m.txt:2:10: row GPU0: \"FAR\" is no cell"},
-      {"GPU0 GPU1\nGPU0 X NV\n", "m.txt:2:8: row GPU0: \"NV\" is no cell"},
+      {"GPU0 GPU1\n  GPU0 X FAR\n", "m.txt:2:10: row GPU0: \"FAR\" is not a path type"},
+      {"GPU0 GPU1\nGPU0 X NV\n", "m.txt:2:8: row GPU0: \"NV\" is not a path type"},
       {"GPU0\nGPU0 X\nGPU0 X\n", "m.txt:3:1: row GPU0 occurs twice"},
       {"GPU0\nGPU0 X\nGPU7 X\n", "m.txt:3:1: row GPU7 has no column"},
       {"GPU0 GPU1\nGPU0 X OK\nGPU1 PIX X\n", "cells of topo -m and of topo -p2p are mixed"},
@@ -112,7 +112,7 @@ TEST_CASE("of the lines of several ranks the first rank's are read", "[topo]") {
       "0: GPU1\tPIX\tX\n1: GPU1\tSYS\tX\n";
   const PastedMatrix matrix = read_pasted_matrix(text, "m.txt");
   CHECK(matrix.cells[0][1] == "PIX");
-  CHECK(matrix.notes.back() == "m.txt:1: of 2 matrices this one is read");
+  CHECK(matrix.notes.back() == "m.txt:1: this one of 2 matrices is read");
 }
 
 TEST_CASE("rows of a matrix go on in the next line", "[topo]") {
@@ -167,11 +167,11 @@ TEST_CASE("of several matrices the first that says where peers lie is read", "[t
   const std::string reaches = "GPU0 GPU1\nGPU0 X OK\nGPU1 OK X\n";
   const std::string far = "GPU0 GPU1\nGPU0 X SYS\nGPU1 SYS X\n";
   const auto [text, cell, note] = GENERATE_COPY(table<std::string, std::string, std::string>({
-      {lies + far, "PIX", "m.txt:1: of 2 matrices this one is read"},
-      {reaches + lies, "PIX", "m.txt:4: of 2 matrices this one is read"},
-      {reaches + reaches, "OK", "m.txt:1: of 2 matrices this one is read"},
-      {"GPU0 GPU1\n" + far, "SYS", "m.txt:2: of 2 matrices this one is read"},
-      {lies + "GPU0 GPU1\nGPU0 ...\n", "PIX", "m.txt:1: of 2 matrices this one is read"},
+      {lies + far, "PIX", "m.txt:1: this one of 2 matrices is read"},
+      {reaches + lies, "PIX", "m.txt:4: this one of 2 matrices is read"},
+      {reaches + reaches, "OK", "m.txt:1: this one of 2 matrices is read"},
+      {"GPU0 GPU1\n" + far, "SYS", "m.txt:2: this one of 2 matrices is read"},
+      {lies + "GPU0 GPU1\nGPU0 ...\n", "PIX", "m.txt:1: this one of 2 matrices is read"},
   }));
   const PastedMatrix matrix = read_pasted_matrix(text, "m.txt");
   CHECK(matrix.cells[0][1] == cell);

@@ -87,7 +87,7 @@ TEST_CASE("what is assumed of the driver's order is said", "[inspect][rank]") {
   CHECK(rank_visible_gpus(host, {{"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}}).empty());
   const auto assumed = rank_visible_gpus(host, {{"CUDA_DEVICE_ORDER", "FASTEST_FIRST"}});
   REQUIRE(assumed.size() == 1);
-  CHECK_THAT(assumed[0], Catch::Contains("as all GPUs are alike"));
+  CHECK_THAT(assumed[0], Catch::Contains("since all GPUs are the same model"));
   std::get<GpuInfo>(host[host.all_of(PartKind::kGpu)[3]].info).model_name = "another";
   CHECK_THAT(rank_visible_gpus(host, {}).at(0), Catch::Contains("GPUs differ"));
 }

@@ -110,8 +110,9 @@ TEST_CASE("machines that cannot be one are refused", "[inspect]") {
   HostTree vm = flat_vm(bare);
   const PartId nic = vm.all_of(PartKind::kNic)[2];
   for (const PartId port : vm[nic].below) std::get<PortInfo>(vm[port].info).guid = "0x1234";
-  CHECK_THROWS_WITH(make_vm_topology(bare, vm),
-                    Catch::Contains(vm[nic].bus_id) && Catch::Contains("none on the bare machine"));
+  CHECK_THROWS_WITH(
+      make_vm_topology(bare, vm),
+      Catch::Contains(vm[nic].bus_id) && Catch::Contains("no device of the bare machine"));
   vm = flat_vm(bare);
   std::get<GpuInfo>(vm[vm.all_of(PartKind::kGpu)[0]].info).rank.reset();
   CHECK_THROWS_WITH(make_vm_topology(bare, vm),

@@ -16,18 +16,18 @@ static_assert(DeviceExecutor::kOneShotBytes <= DevicePeers::kScratchBytes);
 
 constexpr DevicePlace kNotUsed{~uint64_t{0}, 0};  // of a buffer that the call does not use
 
-class MeetingCall final : public QueuedCall {
+class BarrierCall final : public QueuedCall {
  public:
-  MeetingCall(std::shared_ptr<GroupMeetings> meetings, uint32_t entered, uint32_t left)
-      : meetings_(std::move(meetings)), entered_(entered), left_(left) {}
+  BarrierCall(std::shared_ptr<GroupBarriers> barriers, uint32_t entered, uint32_t left)
+      : barriers_(std::move(barriers)), entered_(entered), left_(left) {}
   Progress look() override {
-    if (meetings_->has_met(left_)) return Progress::kDone;
-    meetings_->check();
-    return meetings_->has_met(entered_) ? Progress::kRuns : Progress::kWaits;
+    if (barriers_->has_passed(left_)) return Progress::kDone;
+    barriers_->check();
+    return barriers_->has_passed(entered_) ? Progress::kRuns : Progress::kWaits;
   }
 
  private:
-  std::shared_ptr<GroupMeetings> meetings_;
+  std::shared_ptr<GroupBarriers> barriers_;
   uint32_t entered_;
   uint32_t left_;
 };
@@ -205,7 +205,7 @@ std::unique_ptr<QueuedCall> DeviceExecutor::enqueue(DevicePeers& peers, const Ca
                                                     ConstMemory input, Memory output,
                                                     Stream& stream, Deadline deadline) {
   if (met_peers_ != peers.number()) {
-    meetings_ = std::make_shared<GroupMeetings>(peers, sync_);
+    barriers_ = std::make_shared<GroupBarriers>(peers, sync_);
     met_peers_ = peers.number();
   }
   const Invocation inv = begin(call, input, output, deadline);
@@ -218,14 +218,14 @@ std::unique_ptr<QueuedCall> DeviceExecutor::enqueue(DevicePeers& peers, const Ca
 std::unique_ptr<QueuedCall> DeviceExecutor::queue(const Invocation& inv,
                                                   const std::optional<RankBuffers>& buffers,
                                                   Stream& stream) {
-  const auto meet = [&] { return meetings_->queue(stream, inv.deadline); };
+  const auto barrier = [&] { return barriers_->queue(stream, inv.deadline); };
   uint32_t entered = 0;
   if (inv.bytes() == 0 || (buffers && DirectWay::can_run(inv, *buffers))) {
-    entered = meet();
+    entered = barrier();
     if (inv.bytes() > 0) direct_.move(inv, *buffers);
   } else if (inv.shape.largest_input <= kOneShotBytes) {
     give_copy(inv);
-    entered = meet();
+    entered = barrier();
     take_copies(inv);
   } else {
     // All ranks' streams have come here before anybody touches scratch memory.
@@ -235,7 +235,7 @@ std::unique_ptr<QueuedCall> DeviceExecutor::queue(const Invocation& inv,
     sync_.synchronise(inv);
     return nullptr;
   }
-  return std::make_unique<MeetingCall>(meetings_, entered, meet());
+  return std::make_unique<BarrierCall>(barriers_, entered, barrier());
 }
 
 void execute_alone(DevicePeers& peers, const Call& call, ConstMemory input, Memory output,

@@ -1,7 +1,7 @@
 // Runs a call on the memory of the ranks' devices, which reach each other: the algorithm `direct`,
 // as shared_executor.h does it on the host's. The bits are those of reduction_tree.h (fold_all).
 //
-// In execute(), the host orders everything: ranks meet by lines and phases (group_sync.h), and each
+// In execute(), the host orders everything: ranks synchronise by lines and phases (group_sync.h), and each
 // finishes its stream before it publishes one. So nothing on a device waits for a peer, and a lost
 // one is noticed as in every other call. Each phase costs a rank the launch and the end of its
 // work, some 20 us on a GPU. Where ranks have one device, their processes take turns on it, which
@@ -10,7 +10,7 @@
 // mapped; and with as many of the device's multiprocessors as its memory keeps busy
 // (DeviceFolds::kWideBlocks).
 //
-// In enqueue(), the hosts exchange lines only, and the devices meet (group_meetings.h) where their
+// In enqueue(), the hosts exchange lines only, and the devices meet (group_barriers.h) where their
 // streams come to the call, and again behind its work.
 //
 // All ranks decide alike, by what the lines say of the buffers:
@@ -33,7 +33,7 @@
 #include "lib/base/deadline.h"
 #include "lib/collective/engine/device_memory/device_mover.h"
 #include "lib/collective/engine/device_memory/device_peers.h"
-#include "lib/collective/engine/device_memory/group_meetings.h"
+#include "lib/collective/engine/device_memory/group_barriers.h"
 #include "lib/collective/engine/queued_call.h"
 #include "lib/collective/engine/shared_memory/direct_way.h"
 #include "lib/collective/engine/shared_memory/group_sync.h"
@@ -51,10 +51,10 @@ class DeviceExecutor {
   DeviceExecutor& operator=(const DeviceExecutor&) = delete;
 
   // Memory of the device as extents_of() says, which its last writers have finished; when it
-  // returns the output is complete. The ranks of the group have met (DevicePeers::meet()).
+  // returns the output is complete. The ranks of the group have passed (DevicePeers::handshake()).
   void execute(DevicePeers& peers, const Call& call, ConstMemory input, Memory output,
                Deadline deadline);
-  // Engine::enqueue(). Each rank has a device of its own: a meeting occupies it. Waits for the
+  // Engine::enqueue(). Each rank has a device of its own: a barrier occupies it. Waits for the
   // ranks' hosts to come to the call, but for no device; tiles are as in execute().
   std::unique_ptr<QueuedCall> enqueue(DevicePeers& peers, const Call& call, ConstMemory input,
                                       Memory output, Stream& stream, Deadline deadline);
@@ -83,7 +83,7 @@ class DeviceExecutor {
   // What a device's ranks fold into all outputs, by the caller alone.
   void fold_for(const std::vector<int>& ranks, const Invocation& inv, const RankBuffers& buffers);
   void run_one_shot(const Invocation& inv);
-  // Queues what a call consists of, between and behind its meetings; null: the host has waited.
+  // Queues what a call consists of, between and behind its barriers; null: the host has waited.
   std::unique_ptr<QueuedCall> queue(const Invocation& inv,
                                     const std::optional<RankBuffers>& buffers, Stream& stream);
   // This rank's input to its scratch memory; its output from all ranks'.
@@ -97,7 +97,7 @@ class DeviceExecutor {
   TiledWay tiled_{sync_, mover_};
   std::array<std::optional<SharedCall>, 8> known_;
   size_t next_known_ = 0;                    // to be replaced
-  std::shared_ptr<GroupMeetings> meetings_;  // with the peers of that number
+  std::shared_ptr<GroupBarriers> barriers_;  // with the peers of that number
   uint64_t met_peers_ = 0;
 };
 

@@ -16,8 +16,8 @@ Memory memory_of_word(uint64_t& word) {
 
 // Of one group in a rank's shared memory.
 struct GroupBoard {
-  MeetingBoard board;
-  alignas(64) MeetingState state;
+  BarrierBoard board;
+  alignas(64) BarrierState state;
 };
 static_assert(DevicePeers::kScratchBytes + SharedArena::kGroups * sizeof(GroupBoard) <=
               DevicePeers::kSharedBytes);
@@ -39,7 +39,7 @@ DevicePeers::DevicePeers(const FoldingDevice& device)
 
 DevicePeers::DevicePeers(const FoldingDevice& device, SharedArena& arena, Members members, int rank)
     : DevicePeers(device) {
-  controls_ = device.device.allocate_host(SharedArena::kGroups * sizeof(MeetingControl));
+  controls_ = device.device.allocate_host(SharedArena::kGroups * sizeof(BarrierControl));
   arena_ = &arena;
   members_ = std::move(members);
   rank_ = rank;
@@ -49,7 +49,7 @@ DevicePeers::DevicePeers(const FoldingDevice& device, SharedArena& arena, Member
   mapped_.resize(ranks);
 }
 
-Support DevicePeers::meet(Deadline deadline) {
+Support DevicePeers::handshake(Deadline deadline) {
   Support verdict = prepare_scratch();
   offer_scratch(verdict.ok, deadline);
   for (const auto& [peer, identity] : members_) {
@@ -107,35 +107,35 @@ Support DevicePeers::check_scratch(int peer, Deadline deadline) {
     if (error.kind() != ErrorKind::kDevice) throw;
     return {false, fmt::format("reach the memory of rank {}'s GPU: {}", peer, error.what())};
   }
-  return {false, fmt::format("rank {}'s GPU has written what this one does not read: peer access "
-                             "between them fails (an IOMMU, or PCIe's access control, may be on)",
+  return {false, fmt::format("this GPU does not read what rank {}'s GPU wrote: peer access fails "
+                             "(is an IOMMU or PCIe ACS on?)",
                              peer)};
 }
 
-MeetingBoard* DevicePeers::board(int rank, int group) const {
+BarrierBoard* DevicePeers::board(int rank, int group) const {
   return &reinterpret_cast<GroupBoard*>(scratch(rank) + kScratchBytes)[group].board;
 }
 
-MeetingState* DevicePeers::meeting_state(int group) const {
+BarrierState* DevicePeers::barrier_state(int group) const {
   return &reinterpret_cast<GroupBoard*>(scratch(rank_) + kScratchBytes)[group].state;
 }
 
-MeetingControl* DevicePeers::meeting_control(int group) {
-  return &reinterpret_cast<MeetingControl*>(controls_.memory().data)[group];
+BarrierControl* DevicePeers::barrier_control(int group) {
+  return &reinterpret_cast<BarrierControl*>(controls_.memory().data)[group];
 }
 
-void DevicePeers::clear_meetings(int group) {
+void DevicePeers::clear_barriers(int group) {
   GroupBoard zeroes{};
   const size_t at = kScratchBytes + size_t(group) * sizeof zeroes;
   device_.device.copy(shared_.memory().slice(at, sizeof zeroes),
                       {reinterpret_cast<std::byte*>(&zeroes), sizeof zeroes, MemorySpace::kHost});
-  *meeting_control(group) = {};
+  *barrier_control(group) = {};
 }
 
-void DevicePeers::end_meetings() noexcept {
+void DevicePeers::end_barriers() noexcept {
   if (controls_.memory().data == nullptr) return;  // a rank that is alone
   for (int group = 0; group < SharedArena::kGroups; ++group)
-    std::atomic_ref(meeting_control(group)->aborted).store(1, std::memory_order_release);
+    std::atomic_ref(barrier_control(group)->aborted).store(1, std::memory_order_release);
 }
 
 DevicePlace DevicePeers::place_of(const std::byte* data, size_t bytes) const {
@@ -189,7 +189,7 @@ std::byte* DevicePeers::at(int rank, const DevicePlace& place, size_t bytes) con
   const Memory theirs = mapped_[size_t(rank)].at(place.allocation).memory();
   if (place.offset > theirs.bytes || bytes > theirs.bytes - place.offset)
     fail(ErrorKind::kPeer,
-         "reach memory of rank {}'s GPU: {} bytes at {} are outside of the {} that it has offered",
+         "access memory of rank {}'s GPU: {} bytes at {} are outside of the {} that it shares",
          rank, bytes, place.offset, theirs.bytes);
   return theirs.data + place.offset;
 }

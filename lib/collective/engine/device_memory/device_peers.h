@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/device_barriers.h"
 #include "kernels/device_folds.h"
-#include "kernels/device_meetings.h"
 #include "lib/base/deadline.h"
 #include "lib/collective/engine/folding_device.h"
 #include "lib/device/device.h"
@@ -28,9 +28,9 @@ namespace gxp {
 
 class DevicePeers {
  public:
-  // Of the memory of each rank that all peers map from the beginning; counted as kCommunication.
+  // Bytes of each rank's memory that all peers map from the beginning; counted as kCommunication.
   static constexpr size_t kSharedBytes = size_t{8} << 20;
-  // Of it, scratch memory; boards of meetings follow.
+  // Of it, scratch memory; boards of barriers follow.
   static constexpr size_t kScratchBytes = kSharedBytes - (size_t{256} << 10);
 
   // For a rank that is alone.
@@ -44,7 +44,7 @@ class DevicePeers {
 
   // All members call it at the same time. Whether this rank reads what each peer has written to its
   // scratch memory; if not, why not.
-  Support meet(Deadline deadline);
+  Support handshake(Deadline deadline);
 
   [[nodiscard]] DeviceFolds& folds() { return device_.folds; }
   [[nodiscard]] DeviceSharing& sharing() const { return *device_.device.sharing(); }
@@ -61,14 +61,14 @@ class DevicePeers {
   // A peer's memory at a place that its line tells, in an allocation that is mapped.
   [[nodiscard]] std::byte* at(int rank, const DevicePlace& place, size_t bytes) const;
   [[nodiscard]] std::byte* scratch(int rank) const { return scratch_of_[size_t(rank)]; }
-  // Where a group's ranks meet (group_meetings.h); `group` is GroupSync's.
-  [[nodiscard]] MeetingBoard* board(int rank, int group) const;
-  [[nodiscard]] MeetingState* meeting_state(int group) const;
-  [[nodiscard]] MeetingControl* meeting_control(int group);
+  // Where a group's ranks meet (group_barriers.h); `group` is GroupSync's.
+  [[nodiscard]] BarrierBoard* board(int rank, int group) const;
+  [[nodiscard]] BarrierState* barrier_state(int group) const;
+  [[nodiscard]] BarrierControl* barrier_control(int group);
   // Zeroes this rank's board, state and control of that group.
-  void clear_meetings(int group);
-  // All meetings end now, and from now on, without the others. Any thread.
-  void end_meetings() noexcept;
+  void clear_barriers(int group);
+  // All barriers end now, and from now on, without the others. Any thread.
+  void end_barriers() noexcept;
   // Whether that rank has ended. Any thread.
   [[nodiscard]] bool is_gone(int rank) const { return arena_->channels().is_closed(rank); }
   // Differs from that of every other object of this process.

@@ -44,13 +44,13 @@ MpiJob::MpiJob() {
   int threads = 0;
   MPI_Initialized(&initialized);
   if (initialized != 0)
-    fail(ErrorKind::kUnavailable, "start MPI: it was started in this process before");
+    fail(ErrorKind::kUnavailable, "start MPI: this process has already started it");
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &threads), "start MPI");
   ::on_exit(abort_unfinished_job, nullptr);
   if (threads < MPI_THREAD_SERIALIZED)
     fail(ErrorKind::kUnavailable,
-         "start MPI: it does not let threads take turns; use an MPI that "
-         "was built with threads");
+         "start MPI: it does not support MPI_THREAD_SERIALIZED; use an MPI that was built with "
+         "threads");
   check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "set up MPI");
 }
 

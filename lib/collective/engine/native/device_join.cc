@@ -67,7 +67,7 @@ Support NativeEngine::join_device(const FoldingDevice& device, uint32_t sequence
   if (all_may) {
     use_device(std::make_unique<DevicePeers>(device, *state_->transport->shared_arena(),
                                              std::move(here), state_->transport->rank()));
-    verdicts = share_verdicts(state_->device_peers->meet(deadline), sequence, deadline);
+    verdicts = share_verdicts(state_->device_peers->handshake(deadline), sequence, deadline);
   }
   std::string in_the_way;
   for (size_t i = 0; i < verdicts.size(); ++i) {
@@ -80,7 +80,7 @@ Support NativeEngine::join_device(const FoldingDevice& device, uint32_t sequence
     leave_device();
     return {false, in_the_way};
   }
-  // One that meets its peers occupies it.
+  // A barrier with its peers occupies it.
   state_->own_devices = std::set(identities.begin(), identities.end()).size() == identities.size();
   if (supports_memory(MemorySpace::kCuda)) return {};
   return {false, "the ranks are on several hosts"};

@@ -6,7 +6,7 @@
 
 #include "lib/base/log.h"
 #include "lib/collective/algorithm/schedule.h"
-#include "lib/collective/engine/shared_memory/rehearsal.h"
+#include "lib/collective/engine/shared_memory/startup_benchmark.h"
 #include "lib/transport/arena/shared_arena.h"
 #include "lib/transport/context.h"
 
@@ -83,8 +83,7 @@ NativeEngine::NativeEngine(std::shared_ptr<EngineState> state, const SelectionSe
   if (costs_.profile == nullptr) costs_.profile = state_->profile;
   if (shared_) {
     shared_->use_tiles_of(costs_.tile_bytes);
-    limits_ = {
-        .ranks = world_size(), .kernel = costs_.kernel, .oversubscribed = arena->oversubscribed()};
+    limits_ = {.ranks = world_size(), .cma = costs_.cma, .oversubscribed = arena->oversubscribed()};
   }
   set_selection(settings);
   make_model();
@@ -99,33 +98,34 @@ void NativeEngine::make_model() {
                  *costs_.profile);
 }
 
-void NativeEngine::meet(Deadline deadline) {
+void NativeEngine::tune(Deadline deadline) {
   costs_.measures = true;
-  if (!shared_ || costs_.met) return;
+  if (!shared_ || costs_.tuned) return;
   const std::string_view transport = state_->transport->name();
   const Profile& known = *costs_.profile;
   const bool calibrated =
       messages_compete(known, transport, world_size()) && known.machine.cpu == this_machine().cpu;
   FlightRecorder unseen(state_->recorder.rank(), state_->transport->world_size());
   shared_->report_to(unseen);
-  Rehearsal done = rehearse(*shared_, *state_->transport->shared_arena(), rank_, world_size(),
-                            calibrated ? 0 : kRehearsalSeconds, deadline);
+  StartupBenchmark done =
+      benchmark_startup(*shared_, *state_->transport->shared_arena(), rank_, world_size(),
+                        calibrated ? 0 : kStartupBenchmarkSeconds, deadline);
   shared_->report_to(state_->recorder);
   done.ways.transport = std::string(transport);
   const LinkClass& ways = calibrated ? *find_ways(known, transport, world_size()) : done.ways;
   costs_ = {.profile = ways.curves.empty()
                            ? costs_.profile
-                           : std::make_shared<Profile>(with_ways(known, ways, done.kernel)),
+                           : std::make_shared<Profile>(with_ways(known, ways, done.cma)),
             .measures = true,
-            .met = true,
-            .kernel = done.kernel,
+            .tuned = true,
+            .cma = done.cma,
             .tile_bytes = done.tile_bytes};
-  limits_.kernel = done.kernel;
+  limits_.cma = done.cma;
   make_model();
   set_selection(settings_);
   if (rank_ == 0 && !calibrated)
-    log_info("{} ranks share memory; measured in {:.1f} ms: {}", world_size(), done.seconds * 1e3,
-             summary(done));
+    log_info("{} ranks share memory; all-reduce measured in {:.1f} ms: {}", world_size(),
+             done.seconds * 1e3, summary(done));
 }
 
 std::string_view NativeEngine::transport_name() const { return state_->transport->name(); }
@@ -188,7 +188,7 @@ const NativeEngine::CachedPlans& NativeEngine::plans_for(const Call& call) {
            .communicator = &plan_for(call, MemoryOrigin::kCommunicator)};
   last_.ways = {.communicator = last_.communicator->plan.way,
                 .ordinary = last_.ordinary->plan.way,
-                .kernel = limits_.kernel,
+                .cma = limits_.cma,
                 .open = !limits_.wanted};
   return last_;
 }
@@ -256,22 +256,22 @@ RunCall NativeEngine::run_as(uint32_t sequence, Deadline deadline) {
 
 std::unique_ptr<Engine> NativeEngine::split(int color, int key, uint32_t sequence,
                                             Deadline deadline) {
-  const auto wishes = gather_values(rank_, world_size(), SplitWish{color, key, state_->next_group},
-                                    run_as(sequence, deadline));
+  const auto requests =
+      gather_values(rank_, world_size(), SplitRequest{color, key, state_->next_group},
+                    run_as(sequence, deadline));
   int64_t group = 0;
-  for (const SplitWish& wish : wishes) group = std::max(group, wish.next_group);
+  for (const SplitRequest& request : requests) group = std::max(group, request.next_group);
   if (group >= kMaxGroups) {
-    fail(ErrorKind::kUsage, "split a communicator: {} groups are the most that ranks can have",
-         kMaxGroups);
+    fail(ErrorKind::kUsage, "split a communicator: ranks can have at most {} groups", kMaxGroups);
   }
   state_->next_group = int(group) + 1;
   if (color < 0) return nullptr;
-  std::vector<int> members = ranks_of_color(color, wishes);
+  std::vector<int> members = ranks_of_color(color, requests);
   RankPlan rank_plan = plan_of_members(rank_plan_, members);
   for (int& member : members) member = members_[size_t(member)];
   std::unique_ptr<NativeEngine> part(new NativeEngine(state_, settings_, std::move(members),
                                                       int(group), std::move(rank_plan), costs_));
-  if (costs_.measures) part->meet(deadline);
+  if (costs_.measures) part->tune(deadline);
   return part;
 }
 
@@ -304,7 +304,7 @@ uint64_t NativeEngine::bytes_sent_between_hosts() const {
 void NativeEngine::abort(std::string_view reason) noexcept {
   state_->transport->abort(reason);
   const std::lock_guard lock(state_->peers_mutex);
-  if (state_->device_peers != nullptr) state_->device_peers->end_meetings();
+  if (state_->device_peers != nullptr) state_->device_peers->end_barriers();
 }
 
 }  // namespace gxp

@@ -28,15 +28,15 @@ namespace gxp {
 class NativeEngine final : public Engine {
  public:
   // All ranks of the transport. Borrows the device, which gives the scratch memory and counts it as
-  // kCommunication, and the recorder; null: it has one of its own. An empty plan: rings go by rank,
+  // kCommunication, and the recorder; null: it has its own. An empty plan: rings in rank order,
   // groups are hosts. kConfig: there is no such algorithm.
   NativeEngine(std::unique_ptr<Transport> transport, Device& device,
                const SelectionSettings& settings, const Profile& profile,
                FlightRecorder* recorder = nullptr, RankPlan plan = {});
 
-  // Finds out what is faster here where ranks share memory (rehearsal.h), unless the profile knows:
+  // Finds out what is faster here where ranks share memory (startup_benchmark.h), unless the profile knows:
   // some 5 ms. All ranks call it before their first call; groups that are split off know it too.
-  void meet(Deadline deadline);
+  void tune(Deadline deadline);
 
   [[nodiscard]] std::string_view name() const override { return "native"; }
   [[nodiscard]] std::string_view transport_name() const override;
@@ -45,7 +45,7 @@ class NativeEngine final : public Engine {
   [[nodiscard]] std::span<const int> hosts() const override { return hosts_; }
 
   // GPU memory by RDMA alone, where it reaches it.
-  [[nodiscard]] bool supports_messages_in(MemorySpace space) const override {
+  [[nodiscard]] bool supports_p2p_memory(MemorySpace space) const override {
     return state_->transport->supports_memory(space);
   }
   [[nodiscard]] bool supports_memory(MemorySpace space) const override;
@@ -94,9 +94,9 @@ class NativeEngine final : public Engine {
   // What a group knows of the costs of its calls; a part that is split from it begins with that.
   struct Costs {
     std::shared_ptr<const Profile> profile;  // owners: the engines of a group and its descendants
-    bool measures = false;                   // meet() was called: parts call it when they are split
-    bool met = false;                        // the shared ways were measured, here or in a parent
-    bool kernel = true;                      // the kernel copies between all ranks' memories
+    bool measures = false;                   // tune() was called: parts call it when they are split
+    bool tuned = false;                      // the shared ways were measured, here or in a parent
+    bool cma = true;                         // CMA works between all ranks
     size_t tile_bytes = SharedExecutor::kMostTileBytes;
   };
   // No members: all ranks of the transport.

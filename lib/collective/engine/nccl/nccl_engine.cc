@@ -279,7 +279,8 @@ std::unique_ptr<Engine> NcclEngine::split(int color, int key, uint32_t /*sequenc
 
 // As ncclCommSplit(): the first rank of a group makes a unique id, and the others learn it.
 NcclComm* NcclEngine::join_group(int color, int key, Deadline deadline) {
-  const std::vector<int> members = ranks_of_color(color, gather(SplitWish{color, key}, deadline));
+  const std::vector<int> members =
+      ranks_of_color(color, gather(SplitRequest{color, key}, deadline));
   const bool leads = color >= 0 && members.front() == rank_;
   const auto ids = gather(leads ? make_unique_id(state_->library) : NcclUniqueId{}, deadline);
   if (color < 0) return nullptr;
@@ -323,7 +324,7 @@ void NcclEngine::forget_memory(Memory memory) noexcept {
 std::unique_ptr<Engine> make_nccl_engine(NcclParts parts, const TransportContext& ranks) {
   const NcclLibrary& library = parts.library;
   const DeviceSharing* const sharing = parts.queue->device().sharing();
-  const std::vector<int> hosts = meet_nccl_ranks(
+  const std::vector<int> hosts = bootstrap_nccl_ranks(
       {ranks.host, sharing == nullptr ? "" : sharing->identity(), to_string(library.version())},
       library, ranks);
   auto aborted = std::make_shared<AbortFlag>();

@@ -51,8 +51,8 @@ void check_nccl_ranks(const std::vector<NcclRankFacts>& facts, bool may_share) {
   }
 }
 
-std::vector<int> meet_nccl_ranks(const NcclRankFacts& mine, const NcclLibrary& library,
-                                 const TransportContext& ranks) {
+std::vector<int> bootstrap_nccl_ranks(const NcclRankFacts& mine, const NcclLibrary& library,
+                                      const TransportContext& ranks) {
   const std::vector<NcclRankFacts> facts =
       exchange_facts(mine, *ranks.store, "NCCL's ranks", ranks.deadline);
   const char* const enabled = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");

@@ -1,4 +1,4 @@
-// How NCCL's ranks meet.
+// How NCCL's ranks bootstrap.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@
 
 namespace gxp {
 
-// The name that NCCL's ranks meet by: rank 0 makes it and tells the others through the store.
+// The unique id by which NCCL bootstraps: rank 0 makes it and the others get it from the store.
 NcclUniqueId exchange_unique_id(const NcclLibrary& library, Store& store, Deadline deadline);
 NcclUniqueId make_unique_id(const NcclLibrary& library);
 
-// What a rank tells before NCCL is asked, because NCCL's own words come late or as a hang.
+// What a rank reports before NCCL starts, because NCCL's own words come late or as a hang.
 struct NcclRankFacts {
   std::string host;     // host_identity()
   std::string gpu;      // names it on its host; "": the host's memory stands for it
@@ -28,7 +28,7 @@ struct NcclRankFacts {
 void check_nccl_ranks(const std::vector<NcclRankFacts>& facts, bool may_share);
 
 // Every rank's facts, checked; returns the host of each rank as number_hosts() does.
-std::vector<int> meet_nccl_ranks(const NcclRankFacts& mine, const NcclLibrary& library,
-                                 const TransportContext& ranks);
+std::vector<int> bootstrap_nccl_ranks(const NcclRankFacts& mine, const NcclLibrary& library,
+                                      const TransportContext& ranks);
 
 }  // namespace gxp

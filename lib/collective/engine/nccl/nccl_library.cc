@@ -80,7 +80,7 @@ NcclLibrary::NcclLibrary(const std::string& file) {
   int code = 0;
   library.find("ncclGetVersion", functions_.get_version);
   if (functions_.get_version(&code) != NcclResult::kSuccess)
-    fail(ErrorKind::kUnavailable, "load NCCL from {}: it does not tell its version", file);
+    fail(ErrorKind::kUnavailable, "load NCCL from {}: it does not report its version", file);
   version_ = parse_nccl_version(code);
   if (version_ < kOldestNccl)
     fail(ErrorKind::kUnavailable, "load NCCL from {}: it is version {}, gxp needs {}", file,

@@ -12,8 +12,8 @@ NcclRegistration::NcclRegistration(const NcclLibrary& library,
                                    std::shared_ptr<NcclCommunicator> comm, Memory memory, Kind kind)
     : library_(library), comm_(std::move(comm)), memory_(memory), kind_(kind) {
   const NcclFunctions& nccl = library_.functions();
-  comm_->use(fmt::format("register {} with NCCL (NCCL_LOCAL_REGISTER=0 and NCCL_WIN_ENABLE=0 do "
-                         "without)",
+  comm_->use(fmt::format("register {} with NCCL (NCCL_LOCAL_REGISTER=0 and NCCL_WIN_ENABLE=0 turn "
+                         "registration off)",
                          format_bytes(memory.bytes)),
              [&](NcclComm* raw) {
                if (kind_ == Kind::kBuffer)

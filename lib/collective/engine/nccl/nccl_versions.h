@@ -33,7 +33,7 @@ struct CtaLimits {
   int max = 0;
 };
 
-// Of a nonblocking communicator. kConfig: the limits contradict each other, or the version has
+// For a nonblocking communicator. kConfig: the limits contradict each other, or the version has
 // none.
 NcclConfig nccl_config(const NcclVersion& version, const CtaLimits& limits);
 

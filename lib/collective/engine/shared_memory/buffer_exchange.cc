@@ -74,16 +74,16 @@ const RankBuffers& BufferExchange::resolve(const Invocation& inv, KnownPlacement
   return buffers;
 }
 
-const RankBuffers* BufferExchange::find_by_kernel(const Invocation& inv) {
-  by_kernel_.inputs.clear();
-  by_kernel_.outputs.clear();
+const RankBuffers* BufferExchange::find_by_cma(const Invocation& inv) {
+  by_cma_.inputs.clear();
+  by_cma_.outputs.clear();
   for (int rank = 0; rank < sync_.world_size(); ++rank) {
     const Addresses& theirs = addresses_on(inv, rank);
     if (theirs.reaches_all == 0) return nullptr;
-    by_kernel_.inputs.push_back(reinterpret_cast<const std::byte*>(theirs.input));
-    by_kernel_.outputs.push_back(reinterpret_cast<std::byte*>(theirs.output));
+    by_cma_.inputs.push_back(reinterpret_cast<const std::byte*>(theirs.input));
+    by_cma_.outputs.push_back(reinterpret_cast<std::byte*>(theirs.output));
   }
-  return &by_kernel_;
+  return &by_cma_;
 }
 
 bool BufferExchange::is_in_place(const Invocation& inv) const {

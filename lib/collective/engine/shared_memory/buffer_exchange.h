@@ -1,5 +1,5 @@
 // How ranks tell each other where the buffers of a call lie: on their lines, as offsets in
-// communicator memory, else as addresses that the kernel may reach.
+// communicator memory, else as addresses for cross-memory attach.
 #pragma once
 
 #include <cstdint>
@@ -43,9 +43,9 @@ class BufferExchange {
 
   // After gather(). The buffers in this process, if all ranks' are in communicator memory.
   const RankBuffers& resolve(const Invocation& inv, KnownPlacements& known) const;
-  // The buffers as the kernel reaches them; null: it does not let all ranks reach each other's.
+  // The buffers as cross-memory attach reaches them; null: the OS does not let all ranks reach each other's.
   // None of the ranks has all of its buffers in communicator memory.
-  const RankBuffers* find_by_kernel(const Invocation& inv);
+  const RankBuffers* find_by_cma(const Invocation& inv);
   // Whether rank 0's call is in place, under the same condition.
   [[nodiscard]] bool is_in_place(const Invocation& inv) const;
   // The last rank's entry and the last exit, of the call whose times all lines tell.
@@ -68,7 +68,7 @@ class BufferExchange {
   }
 
   GroupSync& sync_;
-  RankBuffers by_kernel_{.mapped = false};
+  RankBuffers by_cma_{.mapped = false};
 };
 
 }  // namespace gxp

@@ -1,4 +1,4 @@
-// From buffer to buffer (shared_executor.h), in communicator memory or by the kernel's copies: each
+// From buffer to buffer (shared_executor.h), in communicator memory or by cross-memory attach: each
 // rank takes what it needs from the peers' inputs; of an all-reduce, rank r folds part r of all
 // inputs and stores the sum into all outputs; of a broadcast, it copies part r to all; of a gather,
 // it gives its own part. Chunks of an all-to-all in place are swapped, half of each pair by either
@@ -21,7 +21,7 @@ class DirectWay {
   // This rank's part of it, which the caller orders: all ranks have entered before, and have moved
   // theirs before any touches its buffers again. Of buffers that are mapped.
   void move(const Invocation& inv, const RankBuffers& buffers);
-  // Of an all-reduce or a broadcast, that much of it, by one rank: of a broadcast, the root.
+  // For an all-reduce or a broadcast: that much of it, by one rank (the root of a broadcast).
   void move_range(const Invocation& inv, const RankBuffers& buffers, Range range);
 
  private:

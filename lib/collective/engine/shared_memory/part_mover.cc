@@ -98,7 +98,7 @@ std::byte* PartMover::staging(int rank) const { return sync_.slots(rank).staging
 // What is in place then goes from cache to cache once, to be read and to be written.
 void PartMover::expect_write(std::byte* target, size_t bytes) { prefetch_to_write(target, bytes); }
 
-// There and back through L1, or L2 where each copy is a call of the kernel.
+// There and back through L1, or L2 where each copy is a system call.
 size_t PartMover::swapped_bytes(bool mapped) const {
   return mapped
              ? std::bit_floor(own_caches().l1_bytes / 8)

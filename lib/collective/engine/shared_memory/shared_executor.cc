@@ -94,7 +94,7 @@ bool SharedExecutor::run_after_exchange(const Invocation& inv, CachedCall& cache
     const SharedWay taken = expects_placed && !placed ? ways.ordinary : way;
     const RankBuffers* buffers = nullptr;
     if (placed) buffers = &exchange_.resolve(inv, cached.placements);
-    if (in_arena == 0 && taken == kKernel) buffers = exchange_.find_by_kernel(inv);
+    if (in_arena == 0 && taken == kCma) buffers = exchange_.find_by_cma(inv);
     if (!run_by(taken, inv, buffers, is_copied)) return false;
   }
   if (is_timed && timed_) timed_->times.left_ns = GroupSync::now_ns();
@@ -119,7 +119,7 @@ bool SharedExecutor::run_by(SharedWay way, const Invocation& inv, const RankBuff
 }
 
 // Where calls like it learn which way is the fastest; null: they have none to choose. Asked before
-// the ranks meet, so by what all of them know.
+// the handshake, so by what all of them know.
 WayTrial* SharedExecutor::find_trial(const Invocation& inv, CachedCall& cached,
                                      const SharedWays& ways) {
   const bool small = copied_.fits(inv);
@@ -134,7 +134,7 @@ WayTrial* SharedExecutor::find_trial(const Invocation& inv, CachedCall& cached,
   };
   add(kCopied, small);
   add(kPlaced, placed);
-  add(kKernel, !placed && ways.kernel);
+  add(kCma, !placed && ways.cma);
   add(kTiles, !placed);
   const std::array key = {int(inv.call.collective), int(cached.memory), int(small),
                           int(std::bit_width(inv.bytes()))};
@@ -142,7 +142,7 @@ WayTrial* SharedExecutor::find_trial(const Invocation& inv, CachedCall& cached,
   return trial;
 }
 
-// All ranks have met: their lines say what the call that was timed took them.
+// The handshake is done: the ranks' lines say what the call that was timed took them.
 void SharedExecutor::settle_trial(const Invocation& inv) {
   if (!timed_) return;
   const CallTimes last = exchange_.times(inv, timed_->times);

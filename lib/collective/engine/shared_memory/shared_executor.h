@@ -6,10 +6,10 @@
 // the fastest (way_trial.h), as far as the memory allows it.
 //   copied  copied_way.h: small inputs; one synchronisation
 //   placed  direct_way.h: all buffers are communicator memory
-//   kernel  direct_way.h: none is, but the kernel lets each rank reach the others' memory
+//   cma     direct_way.h: none is, but the OS lets each rank reach the others' memory
 //   tiles   tiled_way.h: any memory
 // Cost for p ranks and K bytes of an all-reduce, bytes read and written by each rank: placed 2K;
-// kernel 2K, and as much in the caches; tiles (4 - 2/p)K or so, half of it in the caches.
+// cma 2K, and as much in the caches; tiles (4 - 2/p)K or so, half of it in the caches.
 //   Errors   kPeer: a peer is lost, late, or has made another call; both calls are named.
 #pragma once
 
@@ -42,7 +42,7 @@ class SharedExecutor {
   SharedExecutor(const SharedExecutor&) = delete;
   SharedExecutor& operator=(const SharedExecutor&) = delete;
   void report_to(FlightRecorder& recorder) { sync_.report_to(recorder); }
-  // By which calls on a device's memory meet, too.
+  // Calls on a device's memory synchronise by it, too.
   [[nodiscard]] GroupSync& sync() { return sync_; }
   void use_tiles_of(size_t bytes) { tiled_.use_tiles_of(bytes); }
 

@@ -34,7 +34,7 @@ std::unique_ptr<Engine> make_native(const EngineContext& context) {
   auto engine =
       std::make_unique<NativeEngine>(std::move(transport), context.device, context.selection,
                                      context.profile, context.recorder, std::move(plan));
-  engine->meet(ranks.deadline);
+  engine->tune(ranks.deadline);
   return engine;
 }
 
@@ -51,8 +51,8 @@ std::unique_ptr<Engine> make_mpi(const EngineContext& context) {
          ranks.rank, ranks.world_size, engine->rank(), engine->world_size());
   if (ranks.rank == 0 && context.selection.layout_invariant)
     log_warn(
-        "engine mpi: MPI decides in which order it adds, so the last bits may depend on it and on "
-        "the sizes of the calls");
+        "engine mpi: MPI chooses the order of addition, so the last bits may vary with the MPI "
+        "library and the size of a call");
   return engine;
 }
 #else
@@ -80,8 +80,8 @@ std::unique_ptr<Engine> make_nccl(const EngineContext& context) {
       log_info("engine nccl: {}", line);
     if (context.selection.layout_invariant)
       log_warn(
-          "engine nccl: NCCL decides in which order it adds, so the last bits may depend on it, on "
-          "the wiring and on the sizes of the calls");
+          "engine nccl: NCCL chooses the order of addition, so the last bits may vary with its "
+          "version, the topology and the size of a call");
   }
   std::unique_ptr<Device> own;
   if (context.ranks.gpu == nullptr)
@@ -126,7 +126,7 @@ GpuChoice choose_together(const EngineContext& context) {
   };
   const bool has_gpu = ranks.gpu != nullptr && ranks.gpu->sharing() != nullptr;
   const GpuRankFacts mine{ranks.host, has_gpu ? ranks.gpu->sharing()->identity() : "",
-                          has_gpu ? probe_nccl() : Support{false, "it computes on no GPU"}};
+                          has_gpu ? probe_nccl() : Support{false, "it has no GPU"}};
   const std::vector<GpuRankFacts> facts = tell(mine, "GPUs of ranks");
   const std::vector<Support> reached =
       tell(reach_of(has_gpu ? ranks.gpu : nullptr, facts, size_t(ranks.rank)), "reach of GPUs");

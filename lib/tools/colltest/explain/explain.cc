@@ -30,9 +30,8 @@ Explanation explain(std::span<const BenchCase> cases, const GroupTopology& topol
                     const SelectionSettings& settings, const Profile& profile,
                     MemoryOrigin memory) {
   const CostModel model(topology, profile);
-  // Whether the kernel copies is known from the profile, if at all.
-  const WayLimits limits{
-      .ranks = topology.world_size, .kernel = true, .wanted = wanted_way(settings)};
+  // Whether CMA works is known from the profile, if at all.
+  const WayLimits limits{.ranks = topology.world_size, .cma = true, .wanted = wanted_way(settings)};
   Explanation result;
   result.plans.schema = "gxp.allreduce-test.plan/1";
   result.plans.facts = {{{"world_size", "ranks"}, int64_t{topology.world_size}},

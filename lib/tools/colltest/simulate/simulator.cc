@@ -158,7 +158,7 @@ class Simulator {
 
   void take(int number, SimulatedRank& rank, const EarlyArrivals::Item& item) {
     if (item.segments > rank.missing_segments || item.bytes > rank.missing_bytes) {
-      fail(ErrorKind::kInternal, "simulate {} {}: rank {} was sent more than it takes in '{}'",
+      fail(ErrorKind::kInternal, "simulate {} {}: rank {} was sent more than it receives in '{}'",
            algorithm_.name, to_string(algorithm_.collective), number, to_string(rank.step));
     }
     rank.missing_segments -= item.segments;
@@ -194,7 +194,7 @@ class Simulator {
   }
 
   [[noreturn]] void fail_stuck(int rank) {
-    fail(ErrorKind::kInternal, "simulate {} {}: rank {} waits for ever in '{}'", algorithm_.name,
+    fail(ErrorKind::kInternal, "simulate {} {}: rank {} waits forever in '{}'", algorithm_.name,
          to_string(algorithm_.collective), rank, to_string(at(rank).step));
   }
 

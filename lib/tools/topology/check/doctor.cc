@@ -21,11 +21,11 @@ constexpr std::array kChecks = {
                 "mount this host's /sys in the container, and give it the host's network namespace",
                 look_at_sysfs},
     DoctorCheck{"driver", "a GPU without NVIDIA's driver cannot be used",
-                "load nvidia: modprobe nvidia; unbind what holds the GPU", look_at_driver},
+                "modprobe nvidia; unbind any other driver from the GPU", look_at_driver},
     DoctorCheck{
-        "gpu-direct", "without it each byte between GPU and NIC goes through the host's memory",
-        "modprobe nvidia-peermem (built against the RDMA driver that is loaded), or use the "
-        "open kernel driver and Linux 5.12 or later for DMA-BUF",
+        "gpu-direct", "without it, all data between GPU and NIC goes through host memory",
+        "modprobe nvidia-peermem (built against the RDMA driver that is loaded), or use the open "
+        "GPU driver and Linux 5.12 or later for DMA-BUF",
         look_at_gpu_direct},
     DoctorCheck{
         "acs", "it sends all traffic between two devices of a switch up through the CPU",
@@ -45,40 +45,40 @@ constexpr std::array kChecks = {
         "look again while it is busy: idle devices lower their rate; else reseat it, or look "
         "for a BIOS setting of the PCIe generation",
         look_at_link_speed},
-    DoctorCheck{"relaxed-ordering", "without it writes to memory wait for those before them",
+    DoctorCheck{"relaxed-ordering", "without it, writes to memory wait for earlier ones",
                 "enable relaxed ordering in the BIOS and in the NIC's firmware (mlxconfig "
                 "PCI_WR_ORDERING=1); to see it, run as root",
                 look_at_relaxed_ordering},
-    DoctorCheck{"pcie-errors", "a link with errors repeats what it sends, or drops the device",
+    DoctorCheck{"pcie-errors", "a link with errors retransmits, or drops the device",
                 "reseat or replace the card, cable or riser; dmesg has the events",
                 look_at_pcie_errors},
     DoctorCheck{
         "numa-node", "processes are placed near their GPU by its NUMA node",
-        "update the BIOS, or look for a setting of PCIe NUMA locality; in a virtual machine "
-        "let the hypervisor tell it",
+        "update the BIOS, or look for a setting of PCIe NUMA locality; in a virtual machine, "
+        "configure the hypervisor to report it",
         look_at_numa_nodes},
     DoctorCheck{
         "nvlink", "GPUs without their NVLinks talk over PCIe, at a tenth of the bandwidth",
         "start nvidia-fabricmanager of the driver's version; nvidia-smi nvlink -s; dmesg for "
         "Xid 74; to see it, run gxp where the driver is",
         look_at_nvlinks},
-    DoctorCheck{"bar", "a NIC reaches only what the GPU's BAR1 shows of its memory",
+    DoctorCheck{"bar", "a NIC reaches only the part of GPU memory that BAR1 exposes",
                 "enable Above 4G Decoding and Resizable BAR in the BIOS", look_at_bar},
     DoctorCheck{"verbs", "RDMA goes through libibverbs and /dev/infiniband",
                 "install libibverbs1 and ibverbs-providers; give the container /dev/infiniband "
                 "(docker: --device=/dev/infiniband) and locked memory (--ulimit memlock=-1)",
                 look_at_verbs},
-    DoctorCheck{"port-state", "a port that is down carries nothing, and NCCL passes over it",
-                "look at cable and switch; a port in INIT waits for a subnet manager (opensm)",
+    DoctorCheck{"port-state", "NCCL ignores a port that is down",
+                "check cable and switch; a port in INIT waits for a subnet manager (opensm)",
                 look_at_port_state},
     DoctorCheck{"port-rate", "the slowest port holds up every collective",
-                "look at cable, switch port and its settings (mlxlink)", look_at_port_rate},
+                "check cable, switch port and its settings (mlxlink)", look_at_port_rate},
     DoctorCheck{
         "gid-table", "RoCE between subnets needs a GID of RoCE v2 with an IP address",
         "give the interface an IP address, and let NCCL_IB_GID_INDEX be unset or that entry",
         look_at_gid_table},
     DoctorCheck{"mtu", "RDMA sends packets of the largest power of two below the interface's MTU",
-                "ip link set INTERFACE mtu 9000, on the switch, too", look_at_mtu},
+                "ip link set INTERFACE mtu 9000; raise it on the switch, too", look_at_mtu},
     DoctorCheck{"locked-memory", "RDMA and pinned buffers need memory that may not be swapped out",
                 "ulimit -l unlimited (limits.conf, Slurm's PropagateResourceLimits, docker: "
                 "--ulimit memlock=-1)",
@@ -89,15 +89,16 @@ constexpr std::array kChecks = {
                 "docker: --shm-size=8g or --ipc=host; Kubernetes: an emptyDir of medium Memory at "
                 "/dev/shm; remove files that ended runs left",
                 look_at_shared_memory},
-    DoctorCheck{"cpu-mask", "a process far from its GPU pays the way between sockets on each copy",
+    DoctorCheck{"cpu-mask",
+                "a process far from its GPU crosses the link between sockets on each copy",
                 "let the launcher bind ranks near their GPUs, or allow all CPUs (cpuset, taskset, "
                 "Slurm's --cpu-bind)",
                 look_at_cpu_mask},
     DoctorCheck{"cpu-quota", "a rank, NCCL's proxy and the data loader each need a CPU",
-                "raise the container's CPU limit to two a GPU or more", look_at_cpu_quota},
-    DoctorCheck{"numa-balancing", "it unmaps pages to see who uses them, and stalls their users",
+                "raise the container's CPU limit to at least two per GPU", look_at_cpu_quota},
+    DoctorCheck{"numa-balancing", "it unmaps pages to sample their use, which stalls processes",
                 "sysctl kernel.numa_balancing=0", look_at_numa_balancing},
-    DoctorCheck{"nccl", "it is what moves data between GPUs",
+    DoctorCheck{"nccl", "NCCL moves data between GPUs",
                 "install libnccl2 (or the wheel nvidia-nccl) and set LD_LIBRARY_PATH",
                 look_at_nccl},
 };

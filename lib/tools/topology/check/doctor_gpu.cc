@@ -48,7 +48,7 @@ Seen look_at_driver(const DoctorSight& sight) {
 
 Seen look_at_gpu_direct(const DoctorSight& sight) {
   if (nvidia_gpus_of(sight).empty() || !has_rdma(sight))
-    return ok("there are not both NVIDIA GPUs and RDMA NICs here");
+    return ok("this host does not have both NVIDIA GPUs and RDMA NICs");
   GpuDirectFacts facts = read_gpu_direct_facts(sight.root);
   if (const auto& rdma = sight.process.rdma; rdma && !rdma->ports.empty())
     facts.nic_takes_dma_buf = std::ranges::all_of(rdma->ports, &RdmaFacts::Port::takes_dma_buf);
@@ -74,7 +74,7 @@ Seen look_at_nvlinks(const DoctorSight& sight) {
     count = std::max(count, active_nvlinks(sight, gpu.part));
     any_driver = any_driver || std::get<GpuInfo>(sight.host[gpu.part].info).number.has_value();
   }
-  if (!any_driver) return unseen("only the driver tells the state of NVLinks");
+  if (!any_driver) return unseen("only the driver knows the state of NVLinks");
   const bool switched = !sight.host.all_of(PartKind::kNvSwitch).empty();
   DoctorFindings findings;
   for (const DoctorDevice& gpu : gpus) {
@@ -82,18 +82,19 @@ Seen look_at_nvlinks(const DoctorSight& sight) {
     const int best = most[sight.host[gpu.part].identity.device];
     if (active < best)
       findings.add(gpu.name,
-                   problem(fmt::format("{} NVLinks are active, of its like {}", active, best)));
+                   problem(fmt::format("{} NVLinks are active; GPUs of the same model have {}",
+                                       active, best)));
     if (best == 0 && switched)
-      findings.add(gpu.name, problem("no NVLink is active, and there are NVSwitches"));
+      findings.add(gpu.name, problem("no NVLink is active, although there are NVSwitches"));
   }
   return findings.seen_or(
-      fmt::format("{} active at each GPU, as at its like", most.begin()->second));
+      fmt::format("{} active at each GPU, as at GPUs of the same model", most.begin()->second));
 }
 
 Seen look_at_bar(const DoctorSight& sight) {
   constexpr uint64_t kSmallBytes = 256u << 20;  // what a GPU without Resizable BAR shows
   if (nvidia_gpus_of(sight).empty() || !has_rdma(sight))
-    return ok("there are not both NVIDIA GPUs and RDMA NICs here");
+    return ok("this host does not have both NVIDIA GPUs and RDMA NICs");
   DoctorFindings findings;
   for (const DoctorDevice& gpu : nvidia_gpus_of(sight)) {
     // A line a BAR: first address, last address, flags. The second is BAR1.

@@ -57,8 +57,8 @@ void look_at_packets(const DoctorSight& sight, const RdmaPort& port, DoctorFindi
   for (const RdmaFacts::Port& live : rdma.ports) {
     const bool is_it = live.name == fmt::format("{} port {}", port.info->name, *port.info->port);
     if (is_it && live.packet_bytes < kMostData)
-      findings.add(port.name, warning(fmt::format("its packets take {} bytes, though the MTU is "
-                                                  "large enough for {}",
+      findings.add(port.name, warning(fmt::format("its packets carry {} bytes, although the MTU "
+                                                  "allows {}",
                                                   live.packet_bytes, kMostData)));
   }
 }
@@ -123,9 +123,9 @@ Seen look_at_gid_table(const DoctorSight& sight) {
       continue;
     }
     const GidKind best = best_gid(sight, port);
-    if (best == GidKind::kNone) findings.add(port.name, problem("no GID is of RoCE v2"));
+    if (best == GidKind::kNone) findings.add(port.name, problem("it has no RoCE v2 GID"));
     if (best == GidKind::kLocal)
-      findings.add(port.name, warning("its GIDs of RoCE v2 are link-local only"));
+      findings.add(port.name, warning("its RoCE v2 GIDs are all link-local"));
   }
   return findings.seen_or("each active RoCE port, if any, has a GID of RoCE v2 with an address");
 }

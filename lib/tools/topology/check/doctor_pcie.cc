@@ -60,7 +60,7 @@ Seen look_at_acs(const DoctorSight& sight) {
     if (!config.extended_visible()) {
       findings.add(id, unseen("their ACS needs root to be read"));
     } else if (acs && (config.word(*acs + 6).value_or(0) & kRedirects) != 0) {
-      findings.add(id, problem("ACS redirects what passes between the devices below"));
+      findings.add(id, problem("ACS redirects traffic between the devices below"));
     }
   }
   return findings.seen_or("no bridge above GPUs and NICs redirects");
@@ -159,7 +159,7 @@ Seen look_at_numa_nodes(const DoctorSight& sight) {
   DoctorFindings findings;
   for (const DoctorDevice& device : direct_devices_of(sight)) {
     if (sight.root.read_number(device.folder() + "/numa_node").value_or(-1) < 0)
-      findings.add(device.name, warning("the kernel does not say its NUMA node"));
+      findings.add(device.name, warning("Linux does not report its NUMA node"));
   }
   return findings.seen_or("known of all GPUs and RDMA NICs, if any");
 }

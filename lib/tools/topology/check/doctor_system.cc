@@ -57,10 +57,10 @@ std::set<std::string> own_interfaces(const DoctorSight& sight) {
 Seen look_at_sysfs(const DoctorSight& sight) {
   const bool has_devices = !sight.root.list("/sys/bus/pci/devices").empty();
   if (!has_devices && !sight.root.read("/proc/bus/pci/devices").value_or("").empty())
-    return problem("/proc has PCIe devices and /sys shows none: it is masked");
+    return problem("/proc lists PCIe devices, /sys none: /sys is masked");
   for (const std::string& note : sight.host.notes) {
     if (note.find("is not below /sys/bus/pci") != std::string::npos)
-      return problem("the driver has GPUs that /sys does not show: it is masked");
+      return problem("the driver has GPUs that /sys does not list: /sys is masked");
   }
   const std::set<std::string> own = own_interfaces(sight);
   if (own.empty()) return not_recorded("/proc/net/dev is");
@@ -79,8 +79,9 @@ Seen look_at_locked_memory(const DoctorSight& sight) {
   const bool matters = has_rdma(sight);
   constexpr uint64_t kRegistered = 16u << 20;
   if (*limit < kRegistered && sight.process.rdma && !sight.process.rdma->ports.empty())
-    return ok(fmt::format("{}, which does not bind this process: 16 MiB could be registered",
-                          format_bytes(*limit)));
+    return ok(
+        fmt::format("{}, but the limit does not apply to this process: 16 MiB could be registered",
+                    format_bytes(*limit)));
   return {matters ? DoctorVerdict::kProblem : DoctorVerdict::kOk,
           fmt::format("{}{}", format_bytes(*limit), matters ? "" : ", and there is no RDMA here")};
 }
@@ -104,10 +105,10 @@ Seen look_at_shared_memory(const DoctorSight& sight) {
   const std::string has = size ? format_bytes(*size) : "half of the host's memory";
   if (size && *size <= kDockers) return problem(fmt::format("it has {}", has));
   if (free && *free < kDockers)
-    return problem(fmt::format("{} are free of {}", format_bytes(*free), has));
+    return problem(fmt::format("{} of {} are free", format_bytes(*free), has));
   if (size && *size < kSmall) return warning(fmt::format("it has {}", has));
   if (free && *free < kSmall)
-    return warning(fmt::format("{} are free of {}", format_bytes(*free), has));
+    return warning(fmt::format("{} of {} are free", format_bytes(*free), has));
   return ok(fmt::format("it has {}", has));
 }
 
@@ -149,7 +150,7 @@ Seen look_at_cpu_quota(const DoctorSight& sight) {
 Seen look_at_numa_balancing(const DoctorSight& sight) {
   if (sight.host.all_of(PartKind::kNumaNode).size() < 2) return ok("there is one NUMA node");
   const auto setting = sight.root.read_number("/proc/sys/kernel/numa_balancing");
-  if (!setting && sight.root.exists("/proc/sys/kernel")) return ok("the kernel has none");
+  if (!setting && sight.root.exists("/proc/sys/kernel")) return ok("Linux is built without it");
   if (!setting) return not_recorded("/proc/sys/kernel is");
   return *setting == 0 ? ok("off") : warning("on");
 }

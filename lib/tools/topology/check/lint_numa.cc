@@ -133,7 +133,7 @@ constexpr auto kNumaRules = [] {
        check_unknown_element},
       {"numa-id-missing", kError, "a NUMA node without a number",
        "NCCL stops at a <cpu> without numaid",
-       "number the nodes from 0, as in /sys/devices/system/node; -1 where the kernel knows none",
+       "number the nodes from 0, as in /sys/devices/system/node; -1 where Linux knows none",
        each<PartKind::kNumaNode, check_numa_id>, true},
       {"numa-id-twice", kError, "two NUMA nodes of one number",
        "NCCL finds the first when it looks for a GPU's node",

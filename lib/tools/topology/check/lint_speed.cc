@@ -125,7 +125,7 @@ constexpr auto kSpeedRules = [] {
   return std::to_array<LintRule>({
       {"speed-misread", kError, "a link_speed that NCCL does not know",
        "NCCL compares it with a few texts, and takes any other for 8 GT/s without a word",
-       "write \"16.0 GT/s PCIe\", as the kernel does", each_part<check_speed_misread>},
+       "write \"16.0 GT/s PCIe\", as Linux does", each_part<check_speed_misread>},
       {"speed-missing", kWarning, "a link without a speed",
        "NCCL takes 8 GT/s, or what the machine that it runs on says",
        "add link_speed, as in /sys/bus/pci/devices/*/max_link_speed",

@@ -142,10 +142,10 @@ class Matcher {
       const bool is_one = first != last && std::next(first) == last;
       if (!is_one || !taken.insert(first->second).second)
         fail(ErrorKind::kMismatch,
-             "match the {} of {} with {}: {} of {}, {}, is {} on the bare "
-             "machine; correct one of the files",
+             "match the {} of {} with {}: {} of {}, looked up {}, matches {} of the bare machine; "
+             "correct one of the files",
              word, vm_.name, bare_.name, vm_[part].bus_id, vm_.name, key.why,
-             first == last ? "none" : "not one alone");
+             first == last ? "no device" : "several devices");
       matches_.push_back({first->second, part, std::string(key.why)});
     }
     return true;

@@ -127,7 +127,7 @@ void Cluster::choose_nics(const HostGroup& description, Group& group) const {
     }
     if (inside.nics[size_t(nic)].gb_per_s > 0) continue;
     fail(ErrorKind::kConfig,
-         "{}: the bandwidth of NIC {} of hosts '{}' is not known; give nic_gb_per_s",
+         "{}: the bandwidth of NIC {} of hosts '{}' is unknown; give nic_gb_per_s",
          description_.name, nic, description.name);
   }
 }

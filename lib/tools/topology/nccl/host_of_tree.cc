@@ -116,16 +116,16 @@ class Converter {
   double pcie_gb_per_s(const Part& part) {
     PcieRate rate = part.link.most.gt_per_s > 0 ? part.link.most : part.link.now;
     if (rate.gt_per_s == 0) {
-      note(part.place, fmt::format("link_speed \"{}\" is not known; 8 GT/s assumed",
+      note(part.place, fmt::format("link_speed \"{}\" is unknown; 8 GT/s assumed",
                                    std::string_view(part.link.speed_text).substr(0, 40)));
       rate.gt_per_s = kUnknownPcieGtPerS;
     }
     if (rate.lanes == 0) {
-      note(part.place, "link_width is not known; 16 assumed");
+      note(part.place, "link_width is unknown; 16 assumed");
       rate.lanes = kUnknownPcieLanes;
     }
     if (part.kind == PartKind::kPcieDevice && part.identity.class_code.empty())
-      note(part.place, "the device has no class; taken for neither GPU nor NIC");
+      note(part.place, "the device has no class; treated as neither GPU nor NIC");
     return rate.lanes * rate.gt_per_s * kGbPerTransfer;
   }
 

@@ -54,7 +54,7 @@ class GraphsReader {
   bool is(const pugi::xml_node& node, std::string_view name) {
     if (node.name() == name) return true;
     if (node.type() == pugi::node_element)
-      note(node, fmt::format("<{}> is not known; left out",
+      note(node, fmt::format("<{}> is unknown; ignored",
                              std::string_view(node.name()).substr(0, kGraphNameShown)));
     return false;
   }
@@ -72,7 +72,7 @@ class GraphsReader {
     }
     for (const std::string& type : {graph.type_intra, graph.type_inter}) {
       if (!type.empty() && !parse_path_type(type))
-        note(node, fmt::format("\"{}\" is no type of path", type.substr(0, kGraphNameShown)));
+        note(node, fmt::format("\"{}\" is not a path type", type.substr(0, kGraphNameShown)));
     }
     if (graph.channel_count && size_t(*graph.channel_count) != graph.channels.size())
       note(node, fmt::format("nchannels is {}, but there are {} channels", *graph.channel_count,

@@ -80,7 +80,7 @@ class TableReader {
     if (const auto value = node->value<std::string>(); node->is_string() && value->size() <= 4096) {
       return *value;
     }
-    return wrong(*node, key, "must be a text of up to 4096 bytes", std::string());
+    return wrong(*node, key, "must be a string of up to 4096 bytes", std::string());
   }
 
   bool boolean(const char* key, bool fallback) {
@@ -184,7 +184,7 @@ HostTree read_host_from_file(TableReader& reader, Groups& groups) {
          format_bytes(kMaxSourceBytes));
   }
   if (is_cluster_toml(input)) {
-    reader.complain("topology", "is a cluster; it must say what is in one host");
+    reader.complain("topology", "is a cluster; it must describe a single host");
     return {};
   }
   HostTree tree = load_host(input);
@@ -236,7 +236,7 @@ NetworkDescription read_network(const toml::table& table, Problems& problems) {
     if (reader.find("leaf_of_host", true) != nullptr) {
       network.leaf_of_host = reader.integers("leaf_of_host", {0, double(Cluster::kMaxHosts)});
       if (reader.find("hosts_per_leaf", true) != nullptr) {
-        reader.complain("hosts_per_leaf", "contradicts leaf_of_host; one of them says it");
+        reader.complain("hosts_per_leaf", "contradicts leaf_of_host; give one of them");
       }
     } else {
       network.hosts_per_leaf = reader.integer("hosts_per_leaf", {1, double(Cluster::kMaxHosts)});

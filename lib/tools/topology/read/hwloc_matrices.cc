@@ -51,7 +51,7 @@ void read_matrix(HwlocHost& host, const pugi::xml_node& matrix, CrossLinkKind ki
     const PartId from = parts[i / count], to = parts[i % count];
     const auto mb_per_s = parse_number(values[i]);
     if (!mb_per_s || *mb_per_s < 0)
-      host.xml.fail_at(matrix, fmt::format("\"{}\" is no bandwidth", values[i].substr(0, 40)));
+      host.xml.fail_at(matrix, fmt::format("\"{}\" is not a bandwidth", values[i].substr(0, 40)));
     if (*mb_per_s == 0 || i / count == i % count || from == kNoPart || to == kNoPart) continue;
     if (host.tree[from].kind != PartKind::kGpu) continue;  // a CPU's ends are not listed
     const bool to_cpu = host.tree[to].kind == PartKind::kNumaNode;

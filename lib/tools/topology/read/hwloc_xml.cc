@@ -88,9 +88,8 @@ class HwlocReader {
     if (type == "PU") return found_.threads.push_back(object);
     if (is_cache(type)) return found_.caches.push_back(object);
     if (std::ranges::find(kContainers, type) == kContainers.end() && unknown_.emplace(type).second)
-      host_.tree.notes.push_back(
-          fmt::format("{}: objects of type \"{}\" are not known; passed over", xml_.at(object),
-                      type.substr(0, 40)));
+      host_.tree.notes.push_back(fmt::format("{}: objects of type \"{}\" are unknown; ignored",
+                                             xml_.at(object), type.substr(0, 40)));
   }
 
   void collect(const pugi::xml_node& object, int depth) {
@@ -199,8 +198,8 @@ class HwlocReader {
     });
     if (stray == 0) return;
     host_.tree.notes.push_back(
-        fmt::format("{}: {} of {} threads belong to no NUMA node that is shown; lstopo "
-                    "--disallowed shows all",
+        fmt::format("{}: {} of {} threads are in no NUMA node of the file; lstopo --disallowed "
+                    "includes all",
                     xml_.at(machine_), stray, found_.threads.size()));
   }
 

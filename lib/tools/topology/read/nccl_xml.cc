@@ -62,7 +62,7 @@ class NcclReader {
     find_targets();
     for (const auto& [what, seen] : unknown_)
       host_.notes.push_back(
-          fmt::format("{}: {} is not known; kept, and not used{}", seen.first, what,
+          fmt::format("{}: {} is unknown; kept, but not used{}", seen.first, what,
                       seen.times > 1 ? fmt::format(" ({} times)", seen.times) : ""));
     return std::move(host_);
   }

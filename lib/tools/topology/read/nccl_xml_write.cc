@@ -84,10 +84,9 @@ class Writer {
     const bool is_nic = part.kind == PartKind::kNic;
     if (is_nic && !is_on_pcie(host_, id)) return write_nic(part, "");
     if (is_nic || (part.kind == PartKind::kGpu && above != PartKind::kGpu)) {
-      fail(
-          ErrorKind::kConfig,
-          "write NCCL XML of {}: {} has no bus id, by which NCCL knows devices; {} does not say it",
-          host_.name, names_of_parts(host_)[id], host_.source);
+      fail(ErrorKind::kConfig,
+           "write NCCL XML of {}: {} has no bus id, which NCCL needs; {} does not record it",
+           host_.name, names_of_parts(host_)[id], host_.source);
     }
     if (part.kind == PartKind::kGpu) write_gpu(id, "");
   }

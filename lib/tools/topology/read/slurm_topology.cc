@@ -82,7 +82,7 @@ class SlurmReader {
       const SourcePlace place{.line = number, .column = int(at) + 1};
       const size_t equals = word.find('=');
       if (equals == std::string_view::npos || equals == 0 || equals + 1 == word.size())
-        fail_at(place, fmt::format("\"{}\" is no KEY=VALUE", word.substr(0, kSlurmTextShown)));
+        fail_at(place, fmt::format("\"{}\" is not KEY=VALUE", word.substr(0, kSlurmTextShown)));
       set(word.substr(0, equals), {std::string(word.substr(equals + 1)), place}, record);
       at = end;
     }
@@ -104,10 +104,10 @@ class SlurmReader {
                !noted_.insert(wanted).second) {
       return;
     } else if (wanted == "linkspeed") {
-      note(value.place, fmt::format("LinkSpeed={}: it has no unit, so it is not used",
+      note(value.place, fmt::format("LinkSpeed={} is ignored, since it has no unit",
                                     value.text.substr(0, kSlurmTextShown)));
     } else {
-      note(value.place, fmt::format("{} is not known; not used", key.substr(0, kSlurmTextShown)));
+      note(value.place, fmt::format("{} is unknown; ignored", key.substr(0, kSlurmTextShown)));
     }
   }
 
@@ -126,12 +126,12 @@ class SlurmReader {
     const size_t below = switch_of(name, where);
     NetworkSwitch& one = topology_.switches[below];
     if (one.above != kNoSwitch) {
-      return note(where.place, fmt::format("switch {} lies below {} already; that is kept", name,
+      return note(where.place, fmt::format("switch {} is already below {}; the first is kept", name,
                                            topology_.switches[one.above].name));
     }
     int levels = 0;
     for (size_t up = above; up != kNoSwitch; up = topology_.switches[up].above) {
-      if (up == below) fail_at(where.place, fmt::format("switch {} lies below itself", name));
+      if (up == below) fail_at(where.place, fmt::format("switch {} is below itself", name));
       if (++levels > kMaxSlurmLevels) fail_deep(where.place);
     }
     one.above = above;
@@ -177,8 +177,8 @@ class SlurmReader {
       const auto low = whole_number<uint32_t>(first), high = whole_number<uint32_t>(last);
       if (first.size() > 9 || !low || !high || *high < *low ||
           *high - *low >= Topology::kMaxHosts) {
-        fail_at(list.place,
-                fmt::format("\"[{}]\" is no range of numbers", range.substr(0, kSlurmTextShown)));
+        fail_at(list.place, fmt::format("\"[{}]\" is not a range of numbers",
+                                        range.substr(0, kSlurmTextShown)));
       }
       for (uint32_t number = *low; number <= *high; ++number)
         all.push_back(fmt::format("{:0{}}", number, first.size()));

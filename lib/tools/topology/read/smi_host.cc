@@ -261,7 +261,7 @@ class SmiBuilder {
       for (size_t b = 0; b < parts_.size(); ++b) links = std::max(links, links_between(a, b));
       if (links > 0) host_.add_cross_link({.from = parts_[a], .to = nvswitch, .count = links});
     }
-    note("the NVLinks between GPUs are taken to be those of each GPU to NVSwitches");
+    note("NVLinks between GPUs are assumed to go through NVSwitches");
   }
 
   void add_nvlinks() {
@@ -284,11 +284,11 @@ class SmiBuilder {
   }
 
   void note_guesses() {
-    note("bus ids, speeds and the models of devices are not said");
+    note("the matrix has no bus ids, speeds or device models");
     if (matrix_.is_p2p) {
       note(
-          "the matrix says which peers can reach each other, not where they lie: all are taken to "
-          "be below one NUMA node");
+          "the matrix shows which peers can reach each other, but not their location: all are "
+          "assumed to be below one NUMA node");
       return;
     }
     size_t hidden = 0;
@@ -297,8 +297,8 @@ class SmiBuilder {
     }
     if (hidden > 0)
       note(
-          fmt::format("not said how they lie on PCIe (NVLink, or a missing row): {}; taken from "
-                      "their CPUs and from other pairs",
+          fmt::format("the matrix does not show the PCIe paths of {} (NVLink, or a missing row); "
+                      "they are inferred from CPU affinity and other pairs",
                       counted(hidden, "pair")));
   }
 
@@ -314,7 +314,7 @@ class SmiBuilder {
       }
     }
     if (differences > kMostNamedCells)
-      note(fmt::format("{} more pairs contradict other cells; no tree has this matrix",
+      note(fmt::format("{} more pairs contradict other cells; the matrix does not describe a tree",
                        differences - kMostNamedCells));
   }
 

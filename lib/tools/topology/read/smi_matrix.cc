@@ -168,7 +168,8 @@ class MatrixReader {
       }
       if (length == 0) {
         fail_at(word.line, word.column,
-                fmt::format("row {}: \"{}\" is no cell", words[0].text, word.text.substr(0, 40)));
+                fmt::format("row {}: \"{}\" is not a path type", words[0].text,
+                            word.text.substr(0, 40)));
       }
       if (cell == "SOC") cell = "SYS";  // as drivers before 384 had it
       if (cell == "PSB") cell = "PIX";
@@ -216,7 +217,7 @@ class MatrixReader {
     if (++one_sided_ <= kMostNamedPairs) {
       matrix_.notes.push_back(fmt::format("{}: {} to {} is {}, and back {}{}", name_,
                                           matrix_.devices[a].column, matrix_.devices[b].column, one,
-                                          other, matrix_.is_p2p ? "" : "; the first is taken"));
+                                          other, matrix_.is_p2p ? "" : "; the first is used"));
     }
     if (matrix_.is_p2p) return;  // peers may reach each other one way
     other = one;
@@ -302,7 +303,7 @@ PastedMatrix read_pasted_matrix(std::string_view text, const std::string& name) 
     refuse(fmt::format("it has more than {}", format_bytes(kMaxMatrixBytes)));
   const std::vector<std::string> lines = smi::plain_lines(text);
   const std::vector<Heading> headings = smi::headings_of(lines);
-  if (headings.empty()) refuse("there is no row of columns, GPU0 GPU1 ...");
+  if (headings.empty()) refuse("the header row (GPU0 GPU1 ...) is missing");
   std::optional<PastedMatrix> places, peers;
   for (size_t i = 0; i < headings.size() && !(places && peers); ++i) {
     const size_t line = headings[i].line;
@@ -317,11 +318,11 @@ PastedMatrix read_pasted_matrix(std::string_view text, const std::string& name) 
     if (!has_rows(matrix) || same_kind) continue;
     if (headings.size() > 1) {
       matrix.notes.push_back(
-          fmt::format("{}:{}: of {} matrices this one is read", name, line + 1, headings.size()));
+          fmt::format("{}:{}: this one of {} matrices is read", name, line + 1, headings.size()));
     }
     same_kind = std::move(matrix);
   }
-  if (!places && !peers) refuse("there are columns, but no rows");
+  if (!places && !peers) refuse("there is a header row, but no others");
   PastedMatrix& found = places ? *places : *peers;
   if (peers) found.peer_states = peer_states_of(found, *peers);
   if (places && peers) found.notes.insert(found.notes.begin(), peers->notes.back());

@@ -158,33 +158,25 @@ struct MistakenInput {
 constexpr std::array kMistakenInputs = {
     MistakenInput{"it is empty", {}, is_empty},
     MistakenInput{"it is packed; unpack it, and give the folder or file", {}, is_packed},
-    MistakenInput{
-        "it is of rocm-smi or amd-smi, which is not read; RCCL writes what is, to the file that "
-        "NCCL_TOPO_DUMP_FILE names",
-        kRocmSmi},
-    MistakenInput{"nvidia-smi prints how GPUs are joined with topo -m; that is read",
+    MistakenInput{"output of rocm-smi or amd-smi is not supported; let RCCL write a topology file "
+                  "(NCCL_TOPO_DUMP_FILE)",
+                  kRocmSmi},
+    MistakenInput{"use the output of nvidia-smi topo -m, which shows how GPUs are connected",
                   {"| NVIDIA-SMI ", "==NVSMI LOG==", "\n\t Link 0: "}},
+    MistakenInput{"it is NCCL's log; let NCCL write the topology to a file (NCCL_TOPO_DUMP_FILE)",
+                  {"NCCL INFO "}},
     MistakenInput{
-        "it is NCCL's log; NCCL writes the topology to the file that NCCL_TOPO_DUMP_FILE names",
-        {"NCCL INFO "}},
-    MistakenInput{
-        "it is Slurm's topology.yaml, which is not read; of switches and blocks scontrol show "
-        "topology prints what is",
+        "Slurm's topology.yaml is not supported; use the output of scontrol show topology",
         {"\n- topology:"}},
-    MistakenInput{"it is lstopo's text; lstopo --of xml writes what is read",
+    MistakenInput{"it is lstopo's text; use lstopo --of xml",
                   {"L#0 (P#", "Package L#0", "\nMachine ("}},
-    MistakenInput{
-        "it is a picture; lstopo --of xml, or gxp topo --format nccl-xml, write what is read",
-        {"\n<svg", "\n\x89PNG", "\n%PDF"}},
-    MistakenInput{"there is XML in other text; give the XML alone",
+    MistakenInput{"it is a picture; use lstopo --of xml or gxp topo --format nccl-xml",
+                  {"\n<svg", "\n\x89PNG", "\n%PDF"}},
+    MistakenInput{"it has XML inside other text; extract the XML",
                   {"<system version=", "<topology version="}},
-    MistakenInput{
-        "it is lspci's text; lstopo --of xml, or hwloc-gather-topology, write what is read",
-        {},
-        is_lspci},
-    MistakenInput{
-        "it is gxp's own JSON, for other programs; --format nccl-xml writes what is read again",
-        {"\"schema\": \"gxp.topo/"}},
+    MistakenInput{"it is lspci's text; use lstopo --of xml or hwloc-gather-topology", {}, is_lspci},
+    MistakenInput{"it is gxp's JSON, which gxp does not read; use --format nccl-xml",
+                  {"\"schema\": \"gxp.topo/"}},
 };
 
 [[noreturn]] void refuse(const SourceInput& input) {
@@ -196,7 +188,7 @@ constexpr std::array kMistakenInputs = {
   std::vector<std::string> known;
   for (const TopologySource& row : kSources)
     known.push_back(fmt::format("{} ({})", row.summary, row.mark));
-  fail(ErrorKind::kCorrupt, "read topology {}: it is nothing that gxp knows: {}", input.name,
+  fail(ErrorKind::kCorrupt, "read topology {}: unrecognised format: {}", input.name,
        fmt::join(known, "; "));
 }
 
@@ -230,8 +222,8 @@ SourceInput look_at_source(const std::string& what, const std::string& folder) {
     for (const SyntheticName& known : synthetic_names()) names.emplace_back(known.name);
     const bool is_file = what.find_first_of("./") != std::string::npos;
     fail(is_file ? ErrorKind::kIo : ErrorKind::kUsage,
-         "topology '{}': there is no such file, and no such name{}; known are {}", path,
-         did_you_mean(what, names), fmt::join(names, ", "));
+         "topology '{}': no such file or name{}; known names: {}", path, did_you_mean(what, names),
+         fmt::join(names, ", "));
   }
   input.form = S_ISDIR(status.st_mode) ? SourceForm::kDirectory : SourceForm::kFile;
   input.name = path;
@@ -253,12 +245,12 @@ HostTree load_host(const std::string& what) { return load_host(look_at_source(wh
 HostTree load_host(const SourceInput& input) {
   Topology topology = load_topology(input);
   if (topology.trees.empty()) {
-    fail(ErrorKind::kCorrupt, "read topology {}: {} does not say what is in a host", topology.name,
-         topology.source);
+    fail(ErrorKind::kCorrupt, "read topology {}: {} does not describe the inside of a host",
+         topology.name, topology.source);
   }
   HostTree host = std::move(topology.trees.front());
   if (topology.trees.size() > 1) {
-    host.notes.push_back(fmt::format("{}: there are {} kinds of hosts; this is the first",
+    host.notes.push_back(fmt::format("{}: there are {} different hosts; this is the first",
                                      topology.name, topology.trees.size()));
   }
   return host;

@@ -16,12 +16,13 @@ void check_known(const Topology& topology) {
     fail(ErrorKind::kConfig, "plan for {}: it has no host", topology.name);
   for (const HostTree& tree : topology.trees) {
     if (!tree.places_known)
-      fail(ErrorKind::kConfig, "plan for {}: {} does not tell how GPUs are joined; give topo -m",
+      fail(ErrorKind::kConfig,
+           "plan for {}: {} does not describe how GPUs are connected; use nvidia-smi topo -m",
            topology.name, tree.source);
   }
   for (const TopologyHost& host : topology.hosts) {
     if (host.tree != kNoTree || topology.trees.empty()) continue;
-    fail(ErrorKind::kConfig, "plan for {}: nothing is known of what is in host {}", topology.name,
+    fail(ErrorKind::kConfig, "plan for {}: the hardware of host {} is unknown", topology.name,
          host.name);
   }
 }

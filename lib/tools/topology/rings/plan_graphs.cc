@@ -78,8 +78,8 @@ class GraphWriter {
         is_gpu ? info_of<GpuInfo>(tree_[part]).number : info_of<PortInfo>(tree_[part]).number;
     if (!number) {
       fail(ErrorKind::kConfig,
-           "write NCCL's graph of {}: {} has no number (dev), by which the file names it",
-           tree_.name, routes_.name(place));
+           "write NCCL's graph of {}: {} has no number (dev), which the file needs", tree_.name,
+           routes_.name(place));
     }
     return {.kind = is_gpu ? ChannelDevice::Kind::kGpu : ChannelDevice::Kind::kNet, .dev = *number};
   }

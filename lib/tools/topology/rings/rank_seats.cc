@@ -44,13 +44,14 @@ RankSeats::Kind RankSeats::read_kind(const HostTree& host) {
 
 RankSeats::RankSeats(const Topology& topology) : topology_(&topology) {
   if (topology.hosts.empty())
-    fail(ErrorKind::kConfig, "find the ranks of {}: {} says no host", topology.name,
+    fail(ErrorKind::kConfig, "find the ranks of {}: {} describes no host", topology.name,
          topology.source);
   for (const HostTree& tree : topology.trees) kinds_.push_back(read_kind(tree));
   for (const TopologyHost& host : topology.hosts) {
     if (host.tree == kNoTree)
       fail(ErrorKind::kConfig,
-           "find the ranks of {}: nothing is known of what is in host {}, so not how many it has",
+           "find the ranks of {}: the hardware of host {} is unknown, so its number of ranks is "
+           "too",
            topology.name, host.name);
     first_.push_back(first_.back() + int(kinds_[host.tree].gpus.size()));
   }
@@ -59,15 +60,15 @@ RankSeats::RankSeats(const Topology& topology) : topology_(&topology) {
 RankSeats::Seat RankSeats::find(int rank) const {
   const size_t hosts = topology_->hosts.size();
   const std::string_view remedy =
-      hosts == 1 ? "; of a job on several such hosts, say how many with --hosts" : "";
+      hosts == 1 ? "; for a job on several such hosts, give their number with --hosts" : "";
   if (const Kind& kind = kind_of(0); hosts == 1 && !kind.said.empty()) {
     const auto found = std::ranges::find(kind.said, rank);
     if (found != kind.said.end()) return {0, int(found - kind.said.begin())};
-    fail(ErrorKind::kUsage, "show rank {} of {}: it has {}, by its source {}{}", rank,
+    fail(ErrorKind::kUsage, "show rank {} of {}: it has {} according to {}{}", rank,
          topology_->name, counted(kind.said.size(), "rank"), fmt::join(kind.said, ", "), remedy);
   }
   if (rank < 0 || rank >= ranks())
-    fail(ErrorKind::kUsage, "show rank {} of {}: it has {}, from 0 on, one for each GPU of {}{}",
+    fail(ErrorKind::kUsage, "show rank {} of {}: it has {}, numbered from 0, one per GPU of {}{}",
          rank, topology_->name, counted(size_t(ranks()), "rank"), counted(hosts, "host"), remedy);
   const auto after = std::upper_bound(first_.begin(), first_.end(), rank);
   return {size_t(after - first_.begin()) - 1, rank - *(after - 1)};

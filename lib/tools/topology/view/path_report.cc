@@ -120,11 +120,10 @@ std::string ports_without_speed(const HostTree& host, const NcclPath& path) {
 }
 
 // Why the bandwidth of a path is not known; "": it is.
-std::string untold_speed(const HostTree& host, const NcclPath& path) {
-  if (!host.places_known || !host.speeds_known)
-    return fmt::format("{} tells no speeds", host.source);
+std::string unknown_speed(const HostTree& host, const NcclPath& path) {
+  if (!host.places_known || !host.speeds_known) return fmt::format("{} has no speeds", host.source);
   const std::string ports = host.port_speeds_known ? "" : ports_without_speed(host, path);
-  return ports.empty() ? "" : fmt::format("{} tells no speed of {}", host.source, ports);
+  return ports.empty() ? "" : fmt::format("{} has no speed for {}", host.source, ports);
 }
 
 Cell told_rate(bool is_told, double gb_per_s) {
@@ -134,7 +133,7 @@ Cell told_rate(bool is_told, double gb_per_s) {
 }
 
 void add_rate(Report& report, const HostTree& host, const NcclPath& path) {
-  const std::string why_unknown = untold_speed(host, path);
+  const std::string why_unknown = unknown_speed(host, path);
   const bool is_told = why_unknown.empty();
   add_fact(report, "bandwidth_gb_s", "GB/s, as NCCL counts", told_rate(is_told, path.gb_per_s));
   if (!is_told) return add_fact(report, "unknown", "GB/s", "unknown: " + why_unknown);
@@ -143,7 +142,7 @@ void add_rate(Report& report, const HostTree& host, const NcclPath& path) {
   add_fact(report, "limiting_hop", "limited by", limiting_hop(names_of_parts(host), path));
   if (const std::string ports = ports_without_speed(host, path); !ports.empty())
     add_fact(report, "assumed", "assumed",
-             fmt::format("10 Gbit/s, NCCL's default, for {}, whose speed is not told", ports));
+             fmt::format("10 Gbit/s, NCCL's default, for {}, whose speed is unknown", ports));
 }
 
 void add_hops(Report& report, const HostTree& host, const NcclPath& path) {
@@ -154,10 +153,10 @@ void add_hops(Report& report, const HostTree& host, const NcclPath& path) {
                                            {"gb_s", "GB/s"},
                                            {"physical_gb_s", "physical GB/s"},
                                            {"limits"}});
-  const bool is_told = untold_speed(host, path).empty();
+  const bool is_told = unknown_speed(host, path).empty();
   for (size_t i = 0; i < path.hops.size(); ++i) {
     const PathHop& hop = path.hops[i];
-    const bool hop_is_told = untold_speed(host, {.hops = {hop}}).empty();
+    const bool hop_is_told = unknown_speed(host, {.hops = {hop}}).empty();
     table.add_row({hop_end(names, hop.from), hop_end(names, hop.to), link_name(host, hop.kind),
                    told_rate(hop_is_told, hop.gb_per_s), known_rate(hop.physical_gb_per_s),
                    std::string(is_told && int(i) == path.limiting_hop() ? "limits" : "")});
@@ -172,8 +171,7 @@ PartId find_end(const NcclPaths& paths, std::string_view name) {
   const HostTree& host = paths.host();
   PartId part = find_part(host, name);
   if (part == kNoPart)
-    fail(ErrorKind::kUsage,
-         "find \"{}\" in {}: there is no such part; gxp topo shows the names of all", name,
+    fail(ErrorKind::kUsage, "find \"{}\" in {}: no such device; gxp topo lists the names", name,
          host.name);
   if (host[part].kind == PartKind::kNic) {
     const auto port = std::ranges::find_if(host[part].below, [&](PartId below) {
@@ -201,7 +199,7 @@ void add_path(Report& report, const NcclRoutes& routes, PartId from, PartId to) 
   if (!host.places_known) {
     add_fact(report, "type", "", "unknown");
     add_fact(report, "rule", "  because",
-             fmt::format("{} does not tell how devices are joined", host.source));
+             fmt::format("{} does not describe how devices are connected", host.source));
     return add_verdicts(report, routes, from, to);
   }
   add_fact(report, "type", "", std::string(to_string(path.type)));
@@ -212,7 +210,7 @@ void add_path(Report& report, const NcclRoutes& routes, PartId from, PartId to) 
     add_fact(report, "used.type", "NCCL uses", std::string(to_string(used.type)));
     add_fact(report, "used.rule", "  because", explain_type(host, way));
     add_fact(report, "used.bandwidth_gb_s", "  GB/s",
-             told_rate(untold_speed(host, way).empty(), used.gb_per_s));
+             told_rate(unknown_speed(host, way).empty(), used.gb_per_s));
   }
   add_verdicts(report, routes, from, to);
   add_hops(report, host, path);
@@ -237,7 +235,7 @@ void add_paths(Table& table, const NcclRoutes& routes, size_t tree) {
       const auto type = [&](PathType known) {
         return std::string(host.places_known ? to_string(known) : "unknown");
       };
-      const bool is_told = untold_speed(host, path).empty();
+      const bool is_told = unknown_speed(host, path).empty();
       table.add_row({names[from], names[to], type(path.type), told_rate(is_told, path.gb_per_s),
                      is_told ? limiting_hop(names, path) : "", int64_t(tree), type(used.type),
                      told_rate(is_told, used.gb_per_s),

@@ -40,15 +40,15 @@ std::string limit_of(const Topology& topology, const ClusterPlan& plan) {
 std::string assumed_speeds(const HostTree& tree) {
   if (!tree.speeds_known)
     return fmt::format(
-        "{} tells no speeds: all PCIe links are taken as 12 GB/s, NVLinks as 20 GB/s "
-        "each, and ports as no limit",
+        "{} has no speeds: PCIe links are assumed to have 12 GB/s, NVLinks 20 GB/s each, and ports "
+        "no limit",
         tree.source);
   const auto has_no_speed = [&](PartId port) {
     return info_of<PortInfo>(tree[port]).mbit_per_s == 0;
   };
   if (tree.port_speeds_known || std::ranges::none_of(tree.all_of(PartKind::kPort), has_no_speed))
     return "";
-  return fmt::format("{} tells no speeds of ports, which are taken as no limit", tree.source);
+  return fmt::format("{} has no port speeds; ports are assumed not to limit", tree.source);
 }
 
 double bound_of(const ClusterPlan& plan) {

@@ -133,14 +133,14 @@ class NeighbourFinder {
 
 RankNeighbours find_neighbours(const Topology& topology, const RankSeats& seats,
                                RankSeats::Seat seat) {
-  if (seats.ranks() == 1) return {.notes = {"it is the only rank, so it has no neighbours"}};
+  if (seats.ranks() == 1) return {.notes = {"as the only rank it has no neighbours"}};
   try {
     const ClusterPlan plan = plan_cluster(topology);
     RankNeighbours found = NeighbourFinder(topology, plan, seats, seat).find();
     if (!std::ranges::is_sorted(plan.host_order))
       found.notes.emplace_back(
-          "rings and trees take the hosts in an order that is nearer in the network than the "
-          "topology's; gxp topo plan --format hostfile writes it");
+          "rings and trees use a host order that is closer in the network than the topology's; gxp "
+          "topo plan --format hostfile writes it");
     return found;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kConfig) throw;

@@ -96,18 +96,18 @@ bool is_silent_about_devices(const HostTree& host) {
 RankView view_without_gpu(const Topology& topology, int rank) {
   if (std::ranges::any_of(topology.trees, is_silent_about_devices))
     fail(ErrorKind::kConfig,
-         "show rank {} of {}: it does not say which of its PCIe devices are GPUs; on such a host "
-         "NCCL_TOPO_DUMP_FILE writes a file that does",
+         "show rank {} of {}: the file does not mark which PCIe devices are GPUs; on that host, "
+         "NCCL_TOPO_DUMP_FILE writes one that does",
          rank, topology.name);
   if (topology.hosts.size() > 1)
     fail(ErrorKind::kUsage,
-         "show rank {} of {}: no GPU is known in its {}, and how many processes run on a host is "
-         "the launcher's choice",
+         "show rank {} of {}: no GPU is known in its {}, so only the launcher decides how many "
+         "ranks a host has",
          rank, topology.name, counted(topology.hosts.size(), "host"));
   return {.rank = rank,
           .seat = {0, rank},
-          .notes = {"no GPU is known: ranks are processes, as many as the launcher starts, that "
-                    "share the host's NUMA nodes and NICs"}};
+          .notes = {"no GPU is known: the launcher decides how many ranks share the host's NUMA "
+                    "nodes and NICs"}};
 }
 
 }  // namespace

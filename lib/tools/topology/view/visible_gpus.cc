@@ -109,10 +109,10 @@ std::vector<std::string> rank_visible_gpus(HostTree& host, const Environment& en
   if (by_uuid || gpus.size() == 1 || (order != nullptr && *order == "PCI_BUS_ID")) return notes;
   notes.emplace_back(
       are_alike(host, gpus)
-          ? "local ranks are taken to follow bus ids, as all GPUs are alike; "
-            "CUDA_DEVICE_ORDER=PCI_BUS_ID makes sure"
-          : "GPUs differ, and the CUDA driver puts the fastest first, which is not known here: "
-            "local ranks are taken by bus id, which is right with CUDA_DEVICE_ORDER=PCI_BUS_ID");
+          ? "local ranks are assumed to follow bus ids, since all GPUs are the same model; "
+            "CUDA_DEVICE_ORDER=PCI_BUS_ID ensures it"
+          : "GPUs differ, and the CUDA driver's order, fastest first, is unknown here: local ranks "
+            "are assumed to follow bus ids, which holds with CUDA_DEVICE_ORDER=PCI_BUS_ID");
   return notes;
 }
 

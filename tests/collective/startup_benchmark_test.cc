@@ -1,4 +1,4 @@
-#include "lib/collective/engine/shared_memory/rehearsal.h"
+#include "lib/collective/engine/shared_memory/startup_benchmark.h"
 
 #include "lib/collective/engine/native/native_engine.h"
 #include "lib/collective/tune/shared_ways.h"
@@ -9,8 +9,8 @@ using namespace gxp;
 
 namespace {
 
-// What each rank would run for an all-reduce of 64 KiB after the ranks have met, and what it gives.
-std::vector<std::string> plans_after_meeting(const std::string& transport, int world_size) {
+// What each rank would run for an all-reduce of 64 KiB after the ranks have tuned, and what it gives.
+std::vector<std::string> plans_after_tuning(const std::string& transport, int world_size) {
   World world(transport, world_size);
   std::vector<std::string> plans(static_cast<size_t>(world_size));
   const auto errors = run_all(world_size, [&](int rank) {
@@ -18,7 +18,7 @@ std::vector<std::string> plans_after_meeting(const std::string& transport, int w
     const auto device = make_cpu_device();
     auto engine = std::make_unique<NativeEngine>(world.join(*store), *device, SelectionSettings{},
                                                  builtin_profile());
-    engine->meet(soon());
+    engine->tune(soon());
     Communicator comm(std::move(engine), std::chrono::seconds(20));
     std::vector<float> data(16384, 1);
     comm.all_reduce(memory_of(data), DType::kF32, ReduceOp::kSum);
@@ -33,19 +33,19 @@ std::vector<std::string> plans_after_meeting(const std::string& transport, int w
 
 }  // namespace
 
-TEST_CASE("ranks that meet choose the same by what they have measured", "[collective]") {
+TEST_CASE("ranks that tune choose the same by what they have measured", "[collective]") {
   for (const int world_size : {2, 3}) {
-    const auto plans = plans_after_meeting("shm", world_size);
+    const auto plans = plans_after_tuning("shm", world_size);
     for (const std::string& plan : plans) CHECK(plan == plans.front());
     CHECK(contains(plans.front(), fmt::format("{} ", world_size)));
     CHECK(contains(plans.front(), "; by "));
   }
-  CHECK_FALSE(contains(plans_after_meeting("shm mapped", 2).front(), "kernel"));
+  CHECK_FALSE(contains(plans_after_tuning("shm mapped", 2).front(), "cma"));
 }
 
 TEST_CASE("a plan without ranks is by what threads measure here", "[collective]") {
-  const Rehearsal done = rehearse_here(2, false, 2);
-  CHECK_FALSE(done.kernel);
+  const StartupBenchmark done = benchmark_here(2, false, 2);
+  CHECK_FALSE(done.cma);
   CHECK(done.tile_bytes > 0);
   for (const Collective collective : collectives()) {
     if (collective == Collective::kBarrier) continue;
@@ -53,7 +53,7 @@ TEST_CASE("a plan without ranks is by what threads measure here", "[collective]"
     CAPTURE(to_string(collective));
     REQUIRE(tiles != nullptr);
     CHECK(tiles->points.front().seconds > 0);
-    CHECK(done.ways.curve(way_curve_name(SharedWay::kKernel, collective)) == nullptr);
+    CHECK(done.ways.curve(way_curve_name(SharedWay::kCma, collective)) == nullptr);
   }
   CHECK(contains(summary(done), "16 KiB: "));
 }

@@ -1,4 +1,4 @@
-#include "lib/collective/engine/shared_memory/rehearsal.h"
+#include "lib/collective/engine/shared_memory/startup_benchmark.h"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -43,9 +43,9 @@ constexpr int kMaxRepeats = 9;               // timings of each way after the fi
 constexpr size_t kSmallestCall = 256;        // smaller inputs fit the line
 constexpr size_t kLargestPlaced = 64 << 10;  // larger inputs are not copied, so need no comparison
 constexpr size_t kHugePage = 2 << 20;
-constexpr std::array kWays = {kCopied, kPlaced, kKernel, kTiles};
+constexpr std::array kWays = {kCopied, kPlaced, kCma, kTiles};
 // The calls that are run, and those that move as much in the same directions.
-constexpr std::array kRehearsed = {kAllReduce, kAllGather, kAllToAll, kReduceScatter, kBroadcast};
+constexpr std::array kTimed = {kAllReduce, kAllGather, kAllToAll, kReduceScatter, kBroadcast};
 // The timings count only if they include an all-reduce of so many bytes.
 constexpr size_t kLeastTellingBytes = 64 << 10;
 constexpr std::array kAlike = {std::pair(kReduce, kAllReduce), std::pair(kGather, kAllGather),
@@ -69,8 +69,8 @@ class Trials {
   }
 
   // All-reduces at all sizes, then the other calls as far as the budget goes.
-  void run(bool kernel, double budget_s) {
-    kernel_ = kernel;
+  void run(bool use_cma, double budget_s) {
+    use_cma_ = use_cma;
     const size_t beyond_l2 =
         std::clamp(2 * std::bit_ceil(own_caches().l2_bytes), kHugePage, 2 * kHugePage);
     most_ = size_t(least_of_all(double(beyond_l2)));
@@ -84,8 +84,8 @@ class Trials {
       return Buffers{bytes <= kSmallPages ? memory_of(small_pages) : huge_pages.memory(),
                      placed.memory()};
     };
-    rehearse_all_reduces(budget_s, buffers);
-    rehearse_others(budget_s, buffers);
+    time_all_reduces(budget_s, buffers);
+    time_others(budget_s, buffers);
     fill_gaps();
   }
 
@@ -98,7 +98,7 @@ class Trials {
           curves[way_curve_name(way, collective)] = curve_of(found->second);
       }
     };
-    for (const Collective collective : kRehearsed) add(collective, collective);
+    for (const Collective collective : kTimed) add(collective, collective);
     for (const auto& [collective, alike] : kAlike) add(collective, alike);
     return curves;
   }
@@ -122,7 +122,7 @@ class Trials {
   }
 
   // From the smallest on, since each tells what the next will take.
-  void rehearse_all_reduces(double budget_s, const Pages& pages) {
+  void time_all_reduces(double budget_s, const Pages& pages) {
     const Sizes all = sizes();
     double last = 0;
     for (size_t i = 0; i < all.size(); ++i) {
@@ -136,9 +136,9 @@ class Trials {
 
   // From the largest on, where ways differ most, and the other calls from an all-reduce; the small
   // ones go as that does.
-  void rehearse_others(double budget_s, const Pages& pages) {
+  void time_others(double budget_s, const Pages& pages) {
     const Least all_reduces = least_[{kAllReduce, kTiles}];
-    const auto others = std::span(kRehearsed).subspan(1);
+    const auto others = std::span(kTimed).subspan(1);
     for (auto at = all_reduces.rbegin();
          at != all_reduces.rend() && at->first >= kLeastTellingBytes; ++at) {
       for (const Collective collective : others) {
@@ -153,7 +153,7 @@ class Trials {
     const Least& all_reduces = least_[{kAllReduce, kTiles}];
     if (all_reduces.empty() || all_reduces.rbegin()->first < kLeastTellingBytes)
       return least_.clear();
-    for (const Collective collective : std::span(kRehearsed).subspan(1)) {
+    for (const Collective collective : std::span(kTimed).subspan(1)) {
       const Least known = least_[{collective, kTiles}];
       for (const auto& [bytes, seconds] : all_reduces) {
         if (known.contains(bytes)) continue;
@@ -197,7 +197,7 @@ class Trials {
     if (way == kCopied)
       return largest_input(collective, bytes, ranks_) <= most_copied(collective, ranks_);
     if (way == kPlaced) return bytes <= kLargestPlaced;
-    return way != kKernel || kernel_;
+    return way != kCma || use_cma_;
   }
 
   double time(const Call& call, SharedWay way, const Buffers& buffers) {
@@ -259,7 +259,7 @@ class Trials {
   int ranks_;
   Deadline deadline_;
   Clock::time_point start_;
-  bool kernel_ = false;
+  bool use_cma_ = false;
   std::map<std::pair<Collective, SharedWay>, Least> least_;
   size_t most_ = 0;
   double passed_ = 0;  // seconds, as all ranks see it
@@ -293,24 +293,24 @@ void run_on_cpu(int place) {
 
 }  // namespace
 
-Rehearsal rehearse(SharedExecutor& executor, SharedArena& arena, int rank, int world_size,
-                   double budget_s, Deadline deadline) {
+StartupBenchmark benchmark_startup(SharedExecutor& executor, SharedArena& arena, int rank,
+                                   int world_size, double budget_s, Deadline deadline) {
   Trials trials(executor, arena, rank, world_size, deadline);
   // What goes through staging, up to three tiles of it at once, shares the L2 cache with the
   // caller.
   const size_t tile = std::min(SharedExecutor::kMostTileBytes, own_caches().l2_bytes / 4);
-  Rehearsal done;
-  done.kernel = trials.least_of_all(arena.reaches_all_memory() ? 1 : 0) > 0;
+  StartupBenchmark done;
+  done.cma = trials.least_of_all(arena.reaches_all_memory() ? 1 : 0) > 0;
   done.tile_bytes = size_t(trials.least_of_all(double(tile))) / 4096 * 4096;
   executor.use_tiles_of(done.tile_bytes);
-  if (budget_s > 0) trials.run(done.kernel, budget_s);
+  if (budget_s > 0) trials.run(done.cma, budget_s);
   done.ways.ranks = world_size;
   done.ways.curves = trials.curves();
   done.seconds = -trials.least_of_all(-trials.seconds());
   return done;
 }
 
-Rehearsal rehearse_here(int world_size, bool kernel_copies, double budget_s) {
+StartupBenchmark benchmark_here(int world_size, bool use_cma, double budget_s) {
   // Of each rank's: one that is made here, and one that each thread maps.
   const size_t bytes = SharedArena::segment_bytes(world_size, world_size * (world_size + 1));
   if (bytes == 0)
@@ -320,16 +320,16 @@ Rehearsal rehearse_here(int world_size, bool kernel_copies, double budget_s) {
   std::vector<ShmSegment> segments;
   for (int rank = 0; rank < world_size; ++rank) {
     segments.push_back(ShmSegment::create(bytes));
-    if (kernel_copies) SharedArena::sign(segments.back(), world_size);
+    if (use_cma) SharedArena::sign(segments.back(), world_size);
   }
   std::vector<int> members;
   std::vector<pid_t> processes;
   for (int rank = 0; rank < world_size; ++rank) {
     members.push_back(rank);
-    processes.push_back(kernel_copies ? getpid() : 0);
+    processes.push_back(use_cma ? getpid() : 0);
   }
   const bool oversubscribed = world_size > usable_cpus();
-  std::vector<Rehearsal> done(members.size());
+  std::vector<StartupBenchmark> done(members.size());
   std::vector<std::exception_ptr> errors(members.size());
   const Deadline deadline = Deadline::after(std::chrono::seconds(5));
   const auto take_part = [&](int rank) {
@@ -343,7 +343,7 @@ Rehearsal rehearse_here(int world_size, bool kernel_copies, double budget_s) {
       arena.attach(waiter);
       FlightRecorder recorder(rank, world_size);
       SharedExecutor executor(arena, recorder, members, rank, 0);
-      done[size_t(rank)] = rehearse(executor, arena, rank, world_size, budget_s, deadline);
+      done[size_t(rank)] = benchmark_startup(executor, arena, rank, world_size, budget_s, deadline);
     } catch (...) {
       errors[size_t(rank)] = std::current_exception();
     }
@@ -351,7 +351,7 @@ Rehearsal rehearse_here(int world_size, bool kernel_copies, double budget_s) {
   {
     std::vector<std::jthread> threads;
     for (const int rank : members)
-      threads.push_back(start_thread("of a rehearsed rank", [&, rank] { take_part(rank); }));
+      threads.push_back(start_thread("of a timed rank", [&, rank] { take_part(rank); }));
   }
   for (const std::exception_ptr& error : errors) {
     if (error != nullptr) std::rethrow_exception(error);
@@ -359,13 +359,13 @@ Rehearsal rehearse_here(int world_size, bool kernel_copies, double budget_s) {
   return done.front();
 }
 
-std::string summary(const Rehearsal& rehearsal) {
-  if (rehearsal.ways.curves.empty()) return "not enough, this machine is too busy";
+std::string summary(const StartupBenchmark& measured) {
+  if (measured.ways.curves.empty()) return "nothing, since this machine is too busy";
   std::string text;
-  const WayLimits limits{.ranks = rehearsal.ways.ranks, .kernel = rehearsal.kernel};
+  const WayLimits limits{.ranks = measured.ways.ranks, .cma = measured.cma};
   for (const size_t bytes : {size_t{16} << 10, size_t{256} << 10, size_t{4} << 20}) {
     text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", format_bytes(bytes),
-                        describe_ways(&rehearsal.ways, kAllReduce, bytes, limits, false));
+                        describe_ways(&measured.ways, kAllReduce, bytes, limits, false));
   }
   return text;
 }

@@ -1,7 +1,7 @@
-// Where devices meet (kernels/math/meeting.h), by threads and std::atomic: ThreadSanitizer sees
-// what the words do not order. tests/cuda/meeting_model_test.cc has all interleavings of small
+// Barriers between devices (kernels/math/device_barrier.h), by threads and std::atomic: ThreadSanitizer sees
+// what the words do not order. tests/cuda/barrier_model_test.cc has all interleavings of small
 // cases.
-#include "kernels/math/meeting.h"
+#include "kernels/math/device_barrier.h"
 
 #include <atomic>
 #include <memory>
@@ -20,9 +20,9 @@ struct AtomicFlags {
   const std::atomic<bool>& aborted;
   static void release(Word* word, uint32_t value) { word->store(value, std::memory_order_release); }
   static uint32_t acquire(const Word* word) { return word->load(std::memory_order_acquire); }
-  [[nodiscard]] Met pause() const {
+  [[nodiscard]] BarrierEnd pause() const {
     std::this_thread::yield();
-    return aborted ? Met::kAborted : Met::kYes;
+    return aborted ? BarrierEnd::kAborted : BarrierEnd::kPassed;
   }
 };
 
@@ -32,16 +32,16 @@ class Boards {
       : ranks_(ranks), words_(std::make_unique<Word[]>(ranks * ranks)) {
     for (size_t i = 0; i < ranks * ranks; ++i) words_[i] = before;
   }
-  Met meet(size_t rank, uint32_t meeting) {
+  BarrierEnd barrier(size_t rank, uint32_t barrier) {
     AtomicFlags flags{aborted};
     for (size_t peer = 0; peer < ranks_; ++peer)
-      if (peer != rank) arrive(flags, word(peer, rank), meeting);
+      if (peer != rank) arrive(flags, word(peer, rank), barrier);
     for (size_t peer = 0; peer < ranks_; ++peer) {
       if (peer == rank) continue;
-      const Met met = await(flags, word(rank, peer), meeting);
-      if (met != Met::kYes) return met;
+      const BarrierEnd passed = await(flags, word(rank, peer), barrier);
+      if (passed != BarrierEnd::kPassed) return passed;
     }
-    return Met::kYes;
+    return BarrierEnd::kPassed;
   }
   std::atomic<bool> aborted = false;
 
@@ -69,25 +69,25 @@ TEST_CASE("ranks that meet before and behind a call see each other's inputs, and
     for (uint32_t call = 0; call < kCalls; ++call) {
       inputs[rank] = int(call);
       if (random() % 4 == 0) std::this_thread::yield();
-      boards.meet(rank, before + 2 * call + 1);
+      boards.barrier(rank, before + 2 * call + 1);
       for (const int input : inputs) wrong += input != int(call);
-      boards.meet(rank, before + 2 * call + 2);
+      boards.barrier(rank, before + 2 * call + 2);
     }
   });
   CHECK(wrong == 0);
 }
 
-TEST_CASE("a rank that does not come to a meeting keeps nobody once the host has given up") {
+TEST_CASE("a rank that does not come to a barrier keeps nobody once the host has given up") {
   const size_t ranks = 4;
   Boards boards(ranks, 0);
   std::atomic<int> gave_up = 0;
   on_threads(ranks, [&](size_t rank) {
-    boards.meet(rank, 1);
+    boards.barrier(rank, 1);
     if (rank == 2) {
       boards.aborted = true;
       return;
     }
-    gave_up += boards.meet(rank, 2) == Met::kAborted;
+    gave_up += boards.barrier(rank, 2) == BarrierEnd::kAborted;
   });
   CHECK(gave_up == 3);
 }

@@ -1,10 +1,11 @@
-// Where the ranks of a job meet, and the secret by which they know each other. The defaults are:
+// The address at which the ranks of a job find each other, and the secret that proves who belongs
+// to it. The defaults are:
 //
 //   Secret   what the environment gives (lib/net/socket/secret.h). Otherwise, where the launcher
 //            has a key-value exchange, a new one that rank 0 makes and passes on through it; else
 //            one that each rank derives from the user's file (lib/net/identity/user_secret.h) and
 //            the job's name.
-//   Address  RankIdentity's. Where the launcher has an exchange, rank 0 takes a free port and tells
+//   Address  RankIdentity's. Where the launcher has an exchange, rank 0 takes a free port and sends
 //            the others its address through it, so that jobs on one host do not collide.
 //
 // The exchange is as private as the launcher's own connections: Hydra's and Open MPI's between
@@ -26,7 +27,7 @@
 
 namespace gxp {
 
-struct MeetingPoint {
+struct RendezvousPoint {
   Endpoint store;  // as other hosts reach it
   Secret secret;
   Fd listener;  // on rank 0 only: the store's
@@ -35,10 +36,10 @@ struct MeetingPoint {
 // Called once by every rank. A world of one has a secret of its own, or the one it is given. Throws
 // kConfig if nobody says on which host rank 0 is, or if some ranks were given a secret and others
 // were not; as user_secret(), pass_by_pmi() and pass_by_pmix() do.
-MeetingPoint arrange_meeting(const RankIdentity& identity, const Environment& environment,
-                             Deadline deadline);
+RendezvousPoint arrange_rendezvous(const RankIdentity& identity, const Environment& environment,
+                                   Deadline deadline);
 
-// What rank 0 tells the others, as one word: "1,10.0.0.7,4711,SECRET", with "given" in place of a
+// What rank 0 sends the others, as one word: "1,10.0.0.7,4711,SECRET", with "given" in place of a
 // secret that they have been given, too. Throws kPeer for anything else.
 std::string announcement(const Endpoint& store, const std::optional<Secret>& secret);
 std::pair<Endpoint, std::optional<Secret>> parse_announcement(std::string_view text);

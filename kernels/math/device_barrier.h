@@ -3,11 +3,11 @@
 // all interleavings, whichever `Flags` is.
 //
 // Each rank has a board: a word for each rank, in memory that all of them map. For their n-th
-// meeting each rank arrives: it stores n in its word on every other board, released; and then
+// barrier each rank arrives: it stores n in its word on every other board, released; and then
 // awaits: until each word on its own board, acquired, has reached n. So
-//   - what a rank wrote before a meeting is seen by whoever has left it;
+//   - what a rank wrote before a barrier is seen by whoever has left it;
 //   - nobody leaves before all have arrived. A rank that has left has stored n + 1 at most, since
-//     it cannot leave that meeting alone; so words are compared by their difference, and wrap.
+//     it cannot leave that barrier alone; so words are compared by their difference, and wrap.
 // A wait that ends without the others (Flags::pause()) must be this rank's last: it arrives nowhere
 // any more, so nobody takes it to have come.
 #pragma once
@@ -18,23 +18,23 @@
 
 namespace gxp {
 
-enum class Met : uint32_t {
-  kYes,
+enum class BarrierEnd : uint32_t {
+  kPassed,
   kLate,     // the wait has lasted too long
   kAborted,  // the host has given up
 };
 
 template <class Flags, class Word>
-GXP_HOST_DEVICE void arrive(Flags& flags, Word* on_their_board, uint32_t meeting) {
-  flags.release(on_their_board, meeting);
+GXP_HOST_DEVICE void arrive(Flags& flags, Word* on_their_board, uint32_t barrier) {
+  flags.release(on_their_board, barrier);
 }
 
 template <class Flags, class Word>
-GXP_HOST_DEVICE Met await(Flags& flags, Word* on_my_board, uint32_t meeting) {
+GXP_HOST_DEVICE BarrierEnd await(Flags& flags, Word* on_my_board, uint32_t barrier) {
   for (;;) {
-    if (int32_t(flags.acquire(on_my_board) - meeting) >= 0) return Met::kYes;
-    const Met given_up = flags.pause();  // kYes: wait on
-    if (given_up != Met::kYes) return given_up;
+    if (int32_t(flags.acquire(on_my_board) - barrier) >= 0) return BarrierEnd::kPassed;
+    const BarrierEnd given_up = flags.pause();  // kPassed: wait on
+    if (given_up != BarrierEnd::kPassed) return given_up;
   }
 }
 

@@ -1,4 +1,4 @@
-#include "lib/net/store/meeting_point.h"
+#include "lib/net/store/rendezvous_point.h"
 
 #include <sys/socket.h>
 
@@ -44,38 +44,38 @@ TEST_CASE("ranks with nothing set meet by the user's secret, each job by its own
   const Environment environment = {{"HOME", home.path()}};
   RankIdentity first = rank_of_two(0);
   first.master_port = 0;
-  const MeetingPoint point = arrange_meeting(first, environment, soon());
+  const RendezvousPoint point = arrange_rendezvous(first, environment, soon());
   CHECK(point.listener.valid());
   RankIdentity second = rank_of_two(1);
   second.master_port = 0;
-  CHECK(arrange_meeting(second, environment, soon()).secret.hex() == point.secret.hex());
+  CHECK(arrange_rendezvous(second, environment, soon()).secret.hex() == point.secret.hex());
   second.job = "another";
-  CHECK(arrange_meeting(second, environment, soon()).secret.hex() != point.secret.hex());
+  CHECK(arrange_rendezvous(second, environment, soon()).secret.hex() != point.secret.hex());
 }
 
 TEST_CASE("a given secret is taken as it is", "[net]") {
   const std::string hex = Secret::generate().hex();
   const Environment environment = {{kSecretVariable, hex}};
-  CHECK(arrange_meeting(rank_of_two(1), environment, soon()).secret.hex() == hex);
+  CHECK(arrange_rendezvous(rank_of_two(1), environment, soon()).secret.hex() == hex);
 }
 
 TEST_CASE("where nobody says on which host rank 0 is, the remedy is told", "[net]") {
   RankIdentity identity = rank_of_two(1);
   identity.master_addr = "";
   identity.launcher = LauncherKind::kOpenMpi;
-  const Caught caught = error_of([&] { arrange_meeting(identity, {}, soon()); });
+  const Caught caught = error_of([&] { arrange_rendezvous(identity, {}, soon()); });
   CHECK(caught.kind == ErrorKind::kConfig);
   CHECK((caught.says("Open MPI") && caught.says("mpirun -x MASTER_ADDR")));
   identity.exchange = Exchange::kPmi;
-  CHECK(error_of([&] { arrange_meeting(identity, {}, soon()); }).says("a rank's first program"));
+  CHECK(error_of([&] { arrange_rendezvous(identity, {}, soon()); }).says("a rank's first program"));
 }
 
 TEST_CASE("a launcher's exchange that is closed leaves what the identity says", "[net]") {
   const TemporaryDirectory home;
   RankIdentity identity = rank_of_two(1);
   identity.exchange = Exchange::kPmi;
-  const MeetingPoint point =
-      arrange_meeting(identity, {{"HOME", home.path()}, {"PMI_FD", "-1"}}, soon());
+  const RendezvousPoint point =
+      arrange_rendezvous(identity, {{"HOME", home.path()}, {"PMI_FD", "-1"}}, soon());
   CHECK(point.store == Endpoint{"127.0.0.1", kDefaultMasterPort});
   CHECK(point.secret.is_users());
 }

@@ -1,4 +1,4 @@
-#include "lib/net/store/meeting_point.h"
+#include "lib/net/store/rendezvous_point.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -18,7 +18,7 @@
 namespace gxp {
 namespace {
 
-constexpr std::string_view kMeetingVersion = "1";
+constexpr std::string_view kRendezvousVersion = "1";
 constexpr std::string_view kGiven = "given";
 
 // -1: it is no number.
@@ -56,7 +56,8 @@ std::optional<std::string> pass_text(const RankIdentity& identity, const Environ
     if (auto got = pass_by_pmi(parse_int(socket == nullptr ? "" : *socket), first, text, deadline))
       return got;
     if (first)
-      log_info("{}: its PMI is closed, as after an earlier program", to_string(identity.launcher));
+      log_info("{}: its PMI connection is closed; was another program started before?",
+               to_string(identity.launcher));
     return std::nullopt;
   }
   try {
@@ -72,17 +73,16 @@ std::optional<std::string> pass_text(const RankIdentity& identity, const Environ
 std::string_view other_remedy(Exchange exchange) {
   if (exchange == Exchange::kPmix) return "; or install PMIx's library, libpmix.so.2";
   if (exchange == Exchange::kPmi)
-    return "; its PMI, which would tell, serves only a rank's first program";
+    return "; its PMI, which would have it, serves only a rank's first program";
   return "";
 }
 
-MeetingPoint meet_as_told(const RankIdentity& identity, const Environment& environment,
-                          const std::optional<Secret>& given) {
+RendezvousPoint rendezvous_as_told(const RankIdentity& identity, const Environment& environment,
+                                   const std::optional<Secret>& given) {
   if (identity.master_addr.empty())
     fail(ErrorKind::kConfig,
-         "read the rank identity from {}: it does not say on which host rank 0 runs; set "
-         "MASTER_ADDR for all ranks (mpirun -x MASTER_ADDR=HOST, mpiexec -genv MASTER_ADDR "
-         "HOST){}",
+         "read the rank identity from {}: the host of rank 0 is not given; set MASTER_ADDR for all "
+         "ranks (mpirun -x MASTER_ADDR=HOST, mpiexec -genv MASTER_ADDR HOST){}",
          to_string(identity.launcher), other_remedy(identity.exchange));
   const std::string job = fmt::format("{} {}", identity.job, identity.master_port);
   const Secret secret = given ? *given : user_secret(environment).for_job(job);
@@ -92,8 +92,8 @@ MeetingPoint meet_as_told(const RankIdentity& identity, const Environment& envir
 }
 
 // What rank 0 then announces.
-MeetingPoint open_anywhere(RankIdentity identity, const Environment& environment,
-                           const std::optional<Secret>& given) {
+RendezvousPoint open_anywhere(RankIdentity identity, const Environment& environment,
+                              const std::optional<Secret>& given) {
   if (!identity.port_given) identity.master_port = 0;
   if (identity.master_addr.empty()) identity.master_addr = own_address();
   Fd listener = open_store_listener(identity, environment);
@@ -101,7 +101,8 @@ MeetingPoint open_anywhere(RankIdentity identity, const Environment& environment
   return {{identity.master_addr, port}, given.value_or(Secret::generate()), std::move(listener)};
 }
 
-MeetingPoint meet_as_announced(const std::string& text, const std::optional<Secret>& given) {
+RendezvousPoint rendezvous_as_announced(const std::string& text,
+                                        const std::optional<Secret>& given) {
   const auto [store, secret] = parse_announcement(text);
   if (secret.has_value() == given.has_value())
     fail(ErrorKind::kConfig,
@@ -114,7 +115,7 @@ MeetingPoint meet_as_announced(const std::string& text, const std::optional<Secr
 }  // namespace
 
 std::string announcement(const Endpoint& store, const std::optional<Secret>& secret) {
-  return fmt::format("{},{},{},{}", kMeetingVersion, store.host, store.port,
+  return fmt::format("{},{},{},{}", kRendezvousVersion, store.host, store.port,
                      secret ? secret->hex() : std::string(kGiven));
 }
 
@@ -127,7 +128,7 @@ std::pair<Endpoint, std::optional<Secret>> parse_announcement(std::string_view t
     rest.remove_prefix(comma + 1);
   }
   const int port = parts.size() == 4 ? parse_int(parts[2]) : -1;
-  if (port < 1 || port > 65535 || parts[0] != kMeetingVersion || parts[1].empty())
+  if (port < 1 || port > 65535 || parts[0] != kRendezvousVersion || parts[1].empty())
     fail(ErrorKind::kPeer,
          "learn rank 0's address from the launcher: it passes on {} B that are not this gxp's; "
          "install the same gxp on all hosts",
@@ -137,8 +138,8 @@ std::pair<Endpoint, std::optional<Secret>> parse_announcement(std::string_view t
   return {{std::string(parts[1]), port}, secret};
 }
 
-MeetingPoint arrange_meeting(const RankIdentity& identity, const Environment& environment,
-                             Deadline deadline) {
+RendezvousPoint arrange_rendezvous(const RankIdentity& identity, const Environment& environment,
+                                   Deadline deadline) {
   const std::optional<Secret> given = find_secret(environment);
   if (identity.world_size == 1)
     return {{identity.master_addr, identity.master_port},
@@ -146,16 +147,17 @@ MeetingPoint arrange_meeting(const RankIdentity& identity, const Environment& en
             open_store_listener(identity, environment)};
   const bool settled = given && identity.port_given && !identity.master_addr.empty();
   if (settled || identity.exchange == Exchange::kNone)
-    return meet_as_told(identity, environment, given);
+    return rendezvous_as_told(identity, environment, given);
   if (identity.rank != 0) {
     const auto text = pass_text(identity, environment, "", deadline);
-    return text ? meet_as_announced(*text, given) : meet_as_told(identity, environment, given);
+    return text ? rendezvous_as_announced(*text, given)
+                : rendezvous_as_told(identity, environment, given);
   }
-  MeetingPoint point = open_anywhere(identity, environment, given);
+  RendezvousPoint point = open_anywhere(identity, environment, given);
   const std::optional<Secret> told = given ? std::nullopt : std::optional(point.secret);
   if (pass_text(identity, environment, announcement(point.store, told), deadline)) return point;
   point.listener.reset();
-  return meet_as_told(identity, environment, given);
+  return rendezvous_as_told(identity, environment, given);
 }
 
 }  // namespace gxp

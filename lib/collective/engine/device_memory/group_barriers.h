@@ -1,4 +1,4 @@
-// Meetings of a group's devices in the order of their streams (kernels/device_meetings.h), so that
+// Meetings of a group's devices in the order of their streams (kernels/device_barriers.h), so that
 // a call can be queued whole and no host waits inside of it.
 //   Threads  one queues; one at a time looks.
 #pragma once
@@ -13,26 +13,26 @@
 
 namespace gxp {
 
-class GroupMeetings {
+class GroupBarriers {
  public:
   // Clears this rank's board: before its line of the first call that meets is there for its peers.
   // All members make theirs for the same call. `peers` outlives it.
-  GroupMeetings(DevicePeers& peers, const GroupSync& sync);
+  GroupBarriers(DevicePeers& peers, const GroupSync& sync);
 
   // Queues the next on `stream`; returns its number. A wait for the others ends some time behind
   // what the deadline had at first, if the host does not end it before.
   uint32_t queue(Stream& stream, Deadline deadline);
-  // Whether this rank has left the meeting, with all others.
-  [[nodiscard]] bool has_met(uint32_t meeting) const;
-  // While one has not been met: throws kPeer, with the group's rank that has not come, if one was
+  // Whether this rank has left the barrier, with all others.
+  [[nodiscard]] bool has_passed(uint32_t barrier) const;
+  // While one has not been passed: throws kPeer, with the group's rank that has not come, if one was
   // missed or a member has ended.
   void check();
 
  private:
   DevicePeers& peers_;
   std::vector<int> members_;
-  std::vector<MeetingBoard*> boards_;
-  Meeting meeting_;
+  std::vector<BarrierBoard*> boards_;
+  DeviceBarrier barrier_;
   uint32_t queued_ = 0;
   std::optional<Deadline> grace_;  // since one was first seen to have ended
 };

@@ -1,7 +1,7 @@
-// Where devices meet (kernels/math/meeting.h), in every order of the ranks' accesses to what they
+// Where devices meet (kernels/math/device_barrier.h), in every order of the ranks' accesses to what they
 // share. Happens-before is followed by vector clocks: an access that the words do not order is
 // found whether or not an order shows harm.
-#include "kernels/math/meeting.h"
+#include "kernels/math/device_barrier.h"
 
 #include <array>
 #include <boost/context/fiber.hpp>
@@ -49,9 +49,9 @@ struct Case {
   size_t ranks = 2;
   int calls = 1;
   uint32_t before = 0;     // what the words hold at first
-  int absent_from = 1000;  // the last rank does not come to this meeting and all later ones
+  int absent_from = 1000;  // the last rank does not come to this barrier and all later ones
   bool releases = true;
-  bool meets_behind = true;
+  bool waits_behind = true;
 };
 
 // One execution: the ranks are fibers; each access of one is a step, whose rank `choose` names.
@@ -110,7 +110,7 @@ class Execution {
     size_t rank;
     void release(Word* word, uint32_t value) { run.release(rank, *word, value); }
     uint32_t acquire(Word* word) { return run.acquire(rank, *word); }
-    Met pause() { return run.pause(rank); }
+    BarrierEnd pause() { return run.pause(rank); }
   };
 
  private:
@@ -131,24 +131,24 @@ class Execution {
   }
 
   void program(size_t rank) {
-    uint32_t meeting = case_.before;
+    uint32_t number = case_.before;
     for (int call = 1; call <= case_.calls; ++call) {
       write(rank, call);
-      if (!meet(rank, ++meeting)) return;
+      if (!barrier(rank, ++number)) return;
       for (size_t peer = 0; peer < ranks_.size(); ++peer)
         if (peer != rank && read(rank, peer) != call) problems_.insert("another call's input");
-      if (case_.meets_behind && !meet(rank, ++meeting)) return;
+      if (case_.waits_behind && !barrier(rank, ++number)) return;
     }
   }
 
-  bool meet(size_t rank, uint32_t meeting) {
-    if (rank + 1 == ranks_.size() && int(meeting - case_.before) >= case_.absent_from) return false;
+  bool barrier(size_t rank, uint32_t barrier) {
+    if (rank + 1 == ranks_.size() && int(barrier - case_.before) >= case_.absent_from) return false;
     Flags flags{*this, rank};
     for (size_t peer = 0; peer < ranks_.size(); ++peer)
-      if (peer != rank) arrive(flags, &shared_.words[peer][rank], meeting);
+      if (peer != rank) arrive(flags, &shared_.words[peer][rank], barrier);
     for (size_t peer = 0; peer < ranks_.size(); ++peer) {
       if (peer == rank) continue;
-      if (await(flags, &shared_.words[rank][peer], meeting) == Met::kYes) continue;
+      if (await(flags, &shared_.words[rank][peer], barrier) == BarrierEnd::kPassed) continue;
       problems_.insert("late");
       return false;
     }
@@ -168,13 +168,13 @@ class Execution {
     ranks_[rank].history += char(word.value);
     return word.value;
   }
-  Met pause(size_t rank) {
+  BarrierEnd pause(size_t rank) {
     Rank& me = ranks_[rank];
     me.history.resize(me.history.size() - 2);  // as if it had not looked yet
     me.waits_since = stores_;
     yield(rank, 'p');
     me.history.pop_back();
-    return me.is_late ? Met::kLate : Met::kYes;
+    return me.is_late ? BarrierEnd::kLate : BarrierEnd::kPassed;
   }
   void write(size_t rank, int value) {
     yield(rank, 'w');
@@ -252,9 +252,9 @@ TEST_CASE("in every order, ranks that wait for one that is lost are late, and re
   CHECK(found.problems == Problems{"late"});
 }
 
-TEST_CASE("some order shows what is wrong with meetings that are not released, or left out") {
+TEST_CASE("some order shows what is wrong with barriers that are not released, or left out") {
   CHECK(explore({.ranks = 2, .calls = 1, .releases = false}).problems.contains("race"));
-  CHECK(explore({.ranks = 2, .calls = 2, .meets_behind = false}).problems.contains("race"));
+  CHECK(explore({.ranks = 2, .calls = 2, .waits_behind = false}).problems.contains("race"));
 }
 
 }  // namespace gxp

@@ -1,4 +1,4 @@
-// Where streams of several ranks' devices wait for each other (kernels/math/meeting.h), and what
+// Where streams of several ranks' devices wait for each other (kernels/math/device_barrier.h), and what
 // their hosts see of it.
 #pragma once
 
@@ -7,38 +7,38 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/math/meeting.h"
+#include "kernels/math/device_barrier.h"
 
 namespace gxp {
 
-inline constexpr size_t kMostMeeting = 64;  // ranks
+inline constexpr size_t kMaxBarrierRanks = 64;  // ranks
 
 // In the memory of a rank's device, mapped by its peers; zeroed before any of them meets.
-struct MeetingBoard {
-  std::array<uint32_t, kMostMeeting> words;  // by the member that has arrived
+struct BarrierBoard {
+  std::array<uint32_t, kMaxBarrierRanks> words;  // by the member that has arrived
 };
 
 // In the memory of a rank's device; zeroed as the board is.
-struct MeetingState {
-  uint32_t met = 0;     // meetings that have ended
+struct BarrierState {
+  uint32_t passed = 0;  // barriers that have ended
   uint32_t missed = 0;  // one has ended without the others: all later ones end at once
 };
 
 // In pinned memory of the rank's host, which reads and writes it by std::atomic_ref.
-struct MeetingControl {
+struct BarrierControl {
   uint32_t aborted = 0;   // by the host: waits end
-  uint32_t met = 0;       // as in MeetingState; not those that ended without the others
-  uint32_t missed = 0;    // a Met
+  uint32_t passed = 0;    // as in BarrierState; not those that ended without the others
+  uint32_t missed = 0;    // a BarrierEnd
   uint32_t awaited = 0;   // then: for which member
   uint64_t limit_ns = 0;  // of a wait; set by the host
 };
 
 // The members' boards as this device maps them; `rank` is this one's place among them.
-struct Meeting {
-  std::span<MeetingBoard* const> boards;
+struct DeviceBarrier {
+  std::span<BarrierBoard* const> boards;
   size_t rank = 0;
-  MeetingState* state = nullptr;
-  MeetingControl* control = nullptr;
+  BarrierState* state = nullptr;
+  BarrierControl* control = nullptr;
 };
 
 }  // namespace gxp
