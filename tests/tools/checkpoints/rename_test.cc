@@ -53,7 +53,7 @@ TEST_CASE("rules that cannot be meant are refused with file and line", "[ckpt]")
       {"rules.toml:3: 'a' matches no tensor",
        "[[drop]]\nfrom = 'a'\n[[rename]]\nfrom = 'a'\nto = 'c'"},
       {"is not a regular expression", "[[drop]]\nfrom = '('"},
-      {"has from and to", "[[rename]]\nfrom = 'a'"},
+      {"takes from and to", "[[rename]]\nfrom = 'a'"},
       {"nothing but from", "[[drop]]\nfrom = 'a'\nto = 'b'"},
       {"to must be a string", "[[rename]]\nfrom = 'a'\nto = 1"},
       {"'renames' is not", "[[renames]]\nfrom = 'a'"},

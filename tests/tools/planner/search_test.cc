@@ -140,7 +140,7 @@ TEST_CASE("a plan that does not divide is refused with its reason", "[estimate]"
        {{.gpus = 64, .pipeline = 64}, "more than 32 layers"},
        {{.sequence = 1 << 20, .micro_batch = 1 << 16}, "exceed 1e18 bytes"},
        {{.accumulation = uint64_t{1} << 50}, "more than 1e15 tokens"},
-       {{.gpus = 8, .interleave = 2}, "there is one"},
+       {{.gpus = 8, .interleave = 2}, "--interleave needs several pipeline stages"},
        {{.gpus = 8, .stage = 0, .offload = StateOffload::kOptimizer}, "use stage 1 to 3"},
        {{.gpus = 8, .stage = 2, .offload = StateOffload::kAll}, "use stage 3"}}));
   CHECK_THROWS_WITH(check(case_of("llama3-8b", plan)), Catch::Contains(words));

@@ -238,7 +238,7 @@ NUMA node: NUMA0
   CPUs: 0-23
 NIC that NCCL gives it: eth0
   GPUDirect RDMA: no
-    because: eth0 does not offer it (gdr=0): neither nvidia_peermem nor DMA-BUF was found, or it is no RDMA device
+    because: eth0 does not offer it (gdr=0): neither nvidia_peermem nor DMA-BUF was found, or it is not an RDMA device
 
 rank  GPU   path  GB/s  via    peer-to-peer  because
    5  GPU1  SYS     12  NUMA1  no            SYS is beyond PXB, NCCL's limit for peer-to-peer; NCCL goes through host memory
