@@ -6,7 +6,6 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "kernels/math/float8.h"
@@ -339,7 +338,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t 
   }
   const bool is_slow = desc->epilogue == behaviour.slow_epilogue;
   const cudaError_t queued = gxp::emulation::enqueue(stream, [product, is_slow] {
-    if (is_slow) std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    if (is_slow) gxp::emulation::spend(std::chrono::milliseconds(3));
     product.run();
   });
   return queued == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;

@@ -1,6 +1,7 @@
 #include "tests/cuda/emulation/cuda_runtime_api.h"
 
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -23,7 +24,7 @@
 
 struct Done {
   bool yes = false;
-  std::chrono::steady_clock::time_point at;
+  std::chrono::nanoseconds at{};     // by gpu_time()
   EmulatedStream* stream = nullptr;  // where it will become so
 };
 
@@ -88,6 +89,13 @@ size_t device_bytes = 0;
 size_t device_limit = kDeviceBytes;
 std::set<EmulatedStream*> streams;
 std::function<void()> work_hook;
+std::chrono::nanoseconds spent{};
+
+std::chrono::nanoseconds gpu_time() {
+  timespec used{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec) + spent;
+}
 
 bool lies_in(const std::map<const std::byte*, size_t>& memory, const void* at) {
   const auto* address = static_cast<const std::byte*>(at);
@@ -187,6 +195,7 @@ cudaError_t give_back(std::map<const std::byte*, size_t>& memory, void* at) {
 namespace gxp::emulation {
 
 void pass_turn(std::chrono::nanoseconds time) { mutex.pass(time); }
+void spend(std::chrono::nanoseconds time) { spent += time; }
 
 void set_work_hook(std::function<void()> hook) { work_hook = std::move(hook); }
 
@@ -388,7 +397,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   event->point = std::make_shared<Done>(Done{false, {}, stream});
   return enqueue(stream, [point = event->point] {
     point->yes = true;
-    point->at = std::chrono::steady_clock::now();
+    point->at = gpu_time();
   });
 }
 

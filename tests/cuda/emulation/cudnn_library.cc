@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstring>
 #include <map>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -142,7 +141,7 @@ CudnnStatus execute(CudnnContext* context, void* plan_object, void* pack_object)
   ++runs;
   const bool is_slow = bytes >= cudnn_behaviour().slow_from;
   const cudaError_t queued = emulation::enqueue(context->stream, [=] {
-    if (is_slow) std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    if (is_slow) emulation::spend(std::chrono::milliseconds(3));
     Contents contents(memory, scalars);
     for (const EmulatedOperation& operation : operations) {
       std::memset(workspace, 0xff, bytes);  // nothing else may lie there
