@@ -118,12 +118,9 @@ NamedTensors read_gguf(const std::string& path) {
   }
   result.metadata = gguf_metadata(header);
   ModelConfig model;
-  try {
-    take_gguf_model(header, result.tensors, model);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kConfig) throw;
+  if (const Support taken = take_gguf_model(header, result.tensors, model); !taken) {
     log_warn("{}: {}: the tensors keep their names, and the model's settings are not read", path,
-             error.what());
+             taken.reason);
     return result;
   }
   result.config = settings_of(model);

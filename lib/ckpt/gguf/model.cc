@@ -187,68 +187,72 @@ class GgufSettings {
 };
 
 // A size that several keys give must be the same in all.
-void take_sizes(GgufSettings& settings, const GgufFamily& family, ModelConfig& model) {
+Support take_sizes(GgufSettings& settings, const GgufFamily& family, ModelConfig& model) {
   for (const GgufSize& size : family.sizes) {
     const auto value = settings.take_size(size.theirs);
     int& member = model.*size.member;
     if (!value && !size.optional)
-      fail(ErrorKind::kConfig, "{}.{} must be a positive number", family.name, size.theirs);
+      return {false, fmt::format("{}.{} must be a positive number", family.name, size.theirs)};
     if (value && member != 0 && member != *value)
-      fail(ErrorKind::kConfig, "{}.{} is {}, not {}", family.name, size.theirs, *value, member);
+      return {false, fmt::format("{}.{} is {}, not {}", family.name, size.theirs, *value, member)};
     if (value) member = *value;
   }
+  return {};
 }
 
-void take_numbers(GgufSettings& settings, const GgufFamily& family, ModelConfig& model) {
+Support take_numbers(GgufSettings& settings, const GgufFamily& family, ModelConfig& model) {
   const auto eps = settings.take_number(family.norm_eps);
   if (!eps || !(*eps > 0))
-    fail(ErrorKind::kConfig, "{}.{} must be a positive number", family.name, family.norm_eps);
+    return {false, fmt::format("{}.{} must be a positive number", family.name, family.norm_eps)};
   model.norm_eps = *eps;
   if (find_family(family.name).has("rope_theta")) {
     model.rope_theta = settings.take_number(kRopeBase).value_or(ModelConfig().rope_theta);
     if (!(model.rope_theta > 0))
-      fail(ErrorKind::kConfig, "{}.{} must be positive", family.name, kRopeBase);
+      return {false, fmt::format("{}.{} must be positive", family.name, kRopeBase)};
   }
   const std::string left = settings.first_left();
-  if (!left.empty()) fail(ErrorKind::kConfig, "{}.{} is not supported", family.name, left);
+  if (!left.empty()) return {false, fmt::format("{}.{} is not supported", family.name, left)};
+  return {};
 }
 
-// Before an architecture is made of the sizes.
-void check_sizes(const ModelConfig& model, const GgufFamily& family, size_t tensors) {
+// Whether an architecture can be made of the sizes.
+Support sizes_agree(const ModelConfig& model, const GgufFamily& family, size_t tensors) {
   if (size_t(model.layers) > tensors)
-    fail(ErrorKind::kConfig, "{} tensors cannot make {} layers", tensors, model.layers);
+    return {false, fmt::format("{} tensors cannot make {} layers", tensors, model.layers)};
   if (model.head_size == 0 && model.hidden % model.heads != 0)
-    fail(ErrorKind::kConfig, "head_count {} does not divide embedding_length {}", model.heads,
-         model.hidden);
+    return {false, fmt::format("head_count {} does not divide embedding_length {}", model.heads,
+                               model.hidden)};
   if (model.heads % model.kv_head_count() != 0)
-    fail(ErrorKind::kConfig, "head_count_kv {} does not divide head_count {}", model.kv_heads,
-         model.heads);
+    return {false, fmt::format("head_count_kv {} does not divide head_count {}", model.kv_heads,
+                               model.heads)};
   const bool turns = find_family(family.name).has("rope_theta");
   if (turns && model.channels_per_head() % 2 != 0)
-    fail(ErrorKind::kConfig, "the head size, {}, is odd", model.channels_per_head());
+    return {false, fmt::format("the head size, {}, is odd", model.channels_per_head())};
   if (!find_family(family.name).has("mlp_hidden") && model.mlp_hidden != model.mlp_width())
-    fail(ErrorKind::kConfig, "{}.feed_forward_length is {}, not {}", family.name, model.mlp_hidden,
-         model.mlp_width());
+    return {false, fmt::format("{}.feed_forward_length is {}, not {}", family.name,
+                               model.mlp_hidden, model.mlp_width())};
+  return {};
 }
 
 using GgufByName = std::map<std::string, const NamedTensor*, std::less<>>;
 
-void take_settings(const GgufHeader& header, const GgufByName& tensors, const GgufFamily& family,
-                   ModelConfig& model) {
+Support take_settings(const GgufHeader& header, const GgufByName& tensors, const GgufFamily& family,
+                      ModelConfig& model) {
   model.family = family.name;
   for (const GgufSize& size : family.sizes) model.*size.member = 0;
   GgufSettings settings(header, family.name);
   const auto table = tensors.find(kTokenTable);
   if (table == tensors.end() || table->second->info.shape.size() != 2 ||
       table->second->info.shape[0] > INT32_MAX)
-    fail(ErrorKind::kConfig, "{} is not a token embedding", kTokenTable);
+    return {false, fmt::format("{} is not a token embedding", kTokenTable)};
   model.vocab_size = int(table->second->info.shape[0]);
   model.tied_head = !tensors.contains(kGgufHead);
-  take_sizes(settings, family, model);
-  take_numbers(settings, family, model);
-  check_sizes(model, family, tensors.size());
+  if (Support taken = take_sizes(settings, family, model); !taken) return taken;
+  if (Support taken = take_numbers(settings, family, model); !taken) return taken;
+  if (Support sizes = sizes_agree(model, family, tensors.size()); !sizes) return sizes;
   model.kv_heads = model.kv_head_count();
   model.head_size = model.channels_per_head();
+  return {};
 }
 
 // The tensor under gxp's name and in its layout.
@@ -306,27 +310,27 @@ std::string gguf_families_in_words() {
   return fmt::format("{}", fmt::join(names, " or "));
 }
 
-void take_gguf_model(const GgufHeader& header, std::vector<NamedTensor>& tensors,
-                     ModelConfig& model) {
+Support take_gguf_model(const GgufHeader& header, std::vector<NamedTensor>& tensors,
+                        ModelConfig& model) {
   const std::string architecture = text_of(header, "general.architecture");
   const GgufFamily* family = gguf_family(architecture);
   if (family == nullptr)
-    fail(ErrorKind::kConfig, "general.architecture is '{}', not {}", architecture,
-         gguf_families_in_words());
+    return {false, fmt::format("general.architecture is '{}', not {}", architecture,
+                               gguf_families_in_words())};
   GgufByName left;
   for (const NamedTensor& tensor : tensors) left.emplace(tensor.info.name, &tensor);
   ModelConfig read;
-  take_settings(header, left, *family, read);
+  if (Support taken = take_settings(header, left, *family, read); !taken) return taken;
   const auto widened_from = parse_storage_dtype(text_of(header, kWidenedFrom));
   std::vector<NamedTensor> taken;
   for (const UnitSpec& unit : make_architecture(read).units) {
     for (const TensorSpec& spec : unit.tensors) {
       const GgufPlace place = place_of(spec.name, *family);
       const auto found = left.find(place.name);
-      if (found == left.end()) fail(ErrorKind::kConfig, "{} is missing", place.name);
+      if (found == left.end()) return {false, fmt::format("{} is missing", place.name)};
       if (found->second->info.shape != stored_shape(spec, place.form))
-        fail(ErrorKind::kConfig, "{} has the shape ({})", place.name,
-             fmt::join(found->second->info.shape, ", "));
+        return {false, fmt::format("{} has the shape ({})", place.name,
+                                   fmt::join(found->second->info.shape, ", "))};
       taken.push_back(from_gguf(*found->second, place, spec.name, read, widened_from));
       left.erase(found);
     }
@@ -338,9 +342,10 @@ void take_gguf_model(const GgufHeader& header, std::vector<NamedTensor>& tensors
     left.erase(head);
   }
   if (!left.empty())
-    fail(ErrorKind::kConfig, "{} does not belong to such a model", left.begin()->first);
+    return {false, fmt::format("{} does not belong to such a model", left.begin()->first)};
   tensors = std::move(taken);
   model = read;
+  return {};
 }
 
 std::vector<NamedTensor> to_gguf(const std::vector<NamedTensor>& weights,
@@ -361,11 +366,8 @@ std::vector<GgufKey> gguf_keys(const std::vector<NamedTensor>& weights, const Mo
   const GgufFamily& family = *gguf_family(model.family);
   ModelConfig full = model;  // nothing left to a default
   full.mlp_hidden = int(model.mlp_width());
-  try {
-    check_sizes(full, family, SIZE_MAX);
-  } catch (const Error& error) {
-    fail(error.kind(), "write a GGUF file: {}", error.what());
-  }
+  if (const Support sizes = sizes_agree(full, family, SIZE_MAX); !sizes)
+    fail(ErrorKind::kConfig, "write a GGUF file: {}", sizes.reason);
   full.kv_heads = model.kv_head_count();
   full.head_size = model.channels_per_head();
   std::vector<GgufKey> keys = {{"general.architecture", model.family},

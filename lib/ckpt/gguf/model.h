@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "lib/arch/model_config.h"
+#include "lib/base/error.h"
 #include "lib/ckpt/gguf/header.h"
 #include "lib/ckpt/named_tensors.h"
 
@@ -27,10 +28,10 @@ bool gguf_has_family(std::string_view family);
 std::string gguf_families_in_words();  // "llama or gpt2"
 
 // Makes `tensors`, as they are in the file, those of a model that gxp computes: its names, layout
-// and order. kConfig: gxp does not implement the model, as an unknown key, a missing tensor or one
-// too many shows; `tensors` and `model` are then unchanged.
-void take_gguf_model(const GgufHeader& header, std::vector<NamedTensor>& tensors,
-                     ModelConfig& model);
+// and order. False: gxp does not implement the model, as an unknown key, a missing tensor or one too
+// many shows; `tensors` and `model` are then unchanged.
+Support take_gguf_model(const GgufHeader& header, std::vector<NamedTensor>& tensors,
+                        ModelConfig& model);
 
 // The model's weights, which are in gxp's order, under GGUF's names and in its layout.
 std::vector<NamedTensor> to_gguf(const std::vector<NamedTensor>& weights, const ModelConfig& model);
