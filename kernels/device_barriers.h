@@ -1,5 +1,5 @@
-// Where streams of several ranks' devices wait for each other (kernels/math/device_barrier.h), and what
-// their hosts see of it.
+// Where streams of several ranks' devices wait for each other (kernels/math/device_barrier.h), and
+// what their hosts see of it.
 #pragma once
 
 #include <array>

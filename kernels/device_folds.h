@@ -38,10 +38,10 @@ class DeviceFolds {
   virtual void fold_all(Stream& stream, std::span<std::byte* const> targets,
                         std::span<const std::byte* const> sources, size_t bytes, DType dtype,
                         ReduceOp op, const FoldOptions& options) = 0;
-  // Queues that the stream waits for its peers' (math/device_barrier.h): what it was given before is seen
-  // by all that they are given behind the same barrier. It takes one multiprocessor, so each
-  // device takes part as one rank only; kernels of ranks that share a device might wait for each other's
-  // turn. A wait ends, without the others, when the control says so.
+  // Queues that the stream waits for its peers' (math/device_barrier.h): what it was given before
+  // is seen by all that they are given behind the same barrier. It takes one multiprocessor, so
+  // each device takes part as one rank only; kernels of ranks that share a device might wait for
+  // each other's turn. A wait ends, without the others, when the control says so.
   virtual void barrier(Stream& stream, const DeviceBarrier& barrier) = 0;
 };
 

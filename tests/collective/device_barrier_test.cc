@@ -1,6 +1,6 @@
-// Barriers between devices (kernels/math/device_barrier.h), by threads and std::atomic: ThreadSanitizer sees
-// what the words do not order. tests/cuda/barrier_model_test.cc has all interleavings of small
-// cases.
+// Barriers between devices (kernels/math/device_barrier.h), by threads and std::atomic:
+// ThreadSanitizer sees what the words do not order. tests/cuda/barrier_model_test.cc has all
+// interleavings of small cases.
 #include "kernels/math/device_barrier.h"
 
 #include <atomic>

@@ -9,7 +9,8 @@ using namespace gxp;
 
 namespace {
 
-// What each rank would run for an all-reduce of 64 KiB after the ranks have tuned, and what it gives.
+// What each rank would run for an all-reduce of 64 KiB after the ranks have tuned, and what it
+// gives.
 std::vector<std::string> plans_after_tuning(const std::string& transport, int world_size) {
   World world(transport, world_size);
   std::vector<std::string> plans(static_cast<size_t>(world_size));

@@ -1,5 +1,5 @@
-// Where devices meet (kernels/math/device_barrier.h), in every order of the ranks' accesses to what they
-// share. Happens-before is followed by vector clocks: an access that the words do not order is
+// Where devices meet (kernels/math/device_barrier.h), in every order of the ranks' accesses to what
+// they share. Happens-before is followed by vector clocks: an access that the words do not order is
 // found whether or not an order shows harm.
 #include "kernels/math/device_barrier.h"
 

@@ -1,10 +1,9 @@
 // The ways of a call among ranks that share memory (shared_executor.h), and which of them is taken:
-// the fastest, as it was measured with these ranks, when they were tuned (startup_benchmark.h) or by a calibration
-// (calibrate.h). Which is that depends on the CPU: CMA has cost half as much as
-// tiles on one, and six times as much on another.
-// A profile (profile.h) has a curve for each way and collective, over the bytes of the logical
-// buffer; "direct-COLLECTIVE" and "staged-COLLECTIVE" are the least of those for communicator
-// memory and for ordinary memory. All functions are pure.
+// the fastest, as it was measured with these ranks, when they were tuned (startup_benchmark.h) or
+// by a calibration (calibrate.h). Which is that depends on the CPU: CMA has cost half as much as
+// tiles on one, and six times as much on another. A profile (profile.h) has a curve for each way
+// and collective, over the bytes of the logical buffer; "direct-COLLECTIVE" and "staged-COLLECTIVE"
+// are the least of those for communicator memory and for ordinary memory. All functions are pure.
 #pragma once
 
 #include <cstddef>

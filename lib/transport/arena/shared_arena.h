@@ -3,10 +3,10 @@
 //
 // Each rank has one segment (shm_segment.h), twice its even share of the host's memory unless address
 // space is short, of which only what is used exists. It holds slots for each group of ranks, and a heap for communicator
-// memory. The lines by which ranks synchronise (shared_lines.h) lie together in the segment of the host's
-// first rank, since a rank looks at all of them in each call and every page more is a TLB miss (8
-// ranks on 2 cores, 8 bytes: 14.5 us with the lines in 8 segments, see docs/RESULTS.md for what it
-// is now). Memory outside the segments is reached by system calls, if the OS lets a rank
+// memory. The lines by which ranks synchronise (shared_lines.h) lie together in the segment of the
+// host's first rank, since a rank looks at all of them in each call and every page more is a TLB
+// miss (8 ranks on 2 cores, 8 bytes: 14.5 us with the lines in 8 segments, see docs/RESULTS.md for
+// what it is now). Memory outside the segments is reached by system calls, if the OS lets a rank
 // (cross_memory_attach.h).
 //   Threads  one at a time.
 //   Errors   kPeer: a peer is lost, late, or has published what cannot be; kIo: no memory.

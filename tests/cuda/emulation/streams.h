@@ -29,8 +29,8 @@ struct LittleMemory {
 // For a kernel that waits for what other threads do: they run meanwhile.
 void pass_turn(std::chrono::nanoseconds time);
 
-// Adds to the time that the GPU has taken, which is what events tell: the processor's time of this
-// process and what was added, so that what is slow is so on a busy machine, too, and nothing else.
+// Adds to the time that events report: the CPU time of this process and all that was added. So on a
+// busy machine, too, what is meant to be slow is slow, and nothing else.
 void spend(std::chrono::nanoseconds time);
 
 // Called before work is queued, and before some of it runs. Set while no other thread uses the GPU.

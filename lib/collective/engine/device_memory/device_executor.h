@@ -1,13 +1,13 @@
 // Runs a call on the memory of the ranks' devices, which reach each other: the algorithm `direct`,
 // as shared_executor.h does it on the host's. The bits are those of reduction_tree.h (fold_all).
 //
-// In execute(), the host orders everything: ranks synchronise by lines and phases (group_sync.h), and each
-// finishes its stream before it publishes one. So nothing on a device waits for a peer, and a lost
-// one is noticed as in every other call. Each phase costs a rank the launch and the end of its
-// work, some 20 us on a GPU. Where ranks have one device, their processes take turns on it, which
-// costs more: with 2 and 4 ranks on an H100, some 140 us for each that has work. So of all-reduces
-// and reductions, the first of a device's ranks does the parts of all of them, if their memory is
-// mapped; and with as many of the device's multiprocessors as its memory keeps busy
+// In execute(), the host orders everything: ranks synchronise by lines and phases (group_sync.h),
+// and each finishes its stream before it publishes one. So nothing on a device waits for a peer,
+// and a lost one is noticed as in every other call. Each phase costs a rank the launch and the end
+// of its work, some 20 us on a GPU. Where ranks have one device, their processes take turns on it,
+// which costs more: with 2 and 4 ranks on an H100, some 140 us for each that has work. So of
+// all-reduces and reductions, the first of a device's ranks does the parts of all of them, if their
+// memory is mapped; and with as many of the device's multiprocessors as its memory keeps busy
 // (DeviceFolds::kWideBlocks).
 //
 // In enqueue(), the hosts exchange lines only, and the devices meet (group_barriers.h) where their

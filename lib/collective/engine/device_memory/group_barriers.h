@@ -1,4 +1,4 @@
-// Meetings of a group's devices in the order of their streams (kernels/device_barriers.h), so that
+// Barriers of a group's devices in the order of their streams (kernels/device_barriers.h), so that
 // a call can be queued whole and no host waits inside of it.
 //   Threads  one queues; one at a time looks.
 #pragma once
@@ -24,8 +24,8 @@ class GroupBarriers {
   uint32_t queue(Stream& stream, Deadline deadline);
   // Whether this rank has left the barrier, with all others.
   [[nodiscard]] bool has_passed(uint32_t barrier) const;
-  // While one has not been passed: throws kPeer, with the group's rank that has not come, if one was
-  // missed or a member has ended.
+  // While one has not been passed: throws kPeer, with the group's rank that has not come, if one
+  // was missed or a member has ended.
   void check();
 
  private:

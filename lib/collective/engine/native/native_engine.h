@@ -34,8 +34,9 @@ class NativeEngine final : public Engine {
                const SelectionSettings& settings, const Profile& profile,
                FlightRecorder* recorder = nullptr, RankPlan plan = {});
 
-  // Finds out what is faster here where ranks share memory (startup_benchmark.h), unless the profile knows:
-  // some 5 ms. All ranks call it before their first call; groups that are split off know it too.
+  // Finds out what is faster here where ranks share memory (startup_benchmark.h), unless the
+  // profile knows: some 5 ms. All ranks call it before their first call; groups that are split off
+  // know it too.
   void tune(Deadline deadline);
 
   [[nodiscard]] std::string_view name() const override { return "native"; }

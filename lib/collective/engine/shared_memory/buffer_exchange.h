@@ -43,8 +43,8 @@ class BufferExchange {
 
   // After gather(). The buffers in this process, if all ranks' are in communicator memory.
   const RankBuffers& resolve(const Invocation& inv, KnownPlacements& known) const;
-  // The buffers as cross-memory attach reaches them; null: the OS does not let all ranks reach each other's.
-  // None of the ranks has all of its buffers in communicator memory.
+  // The buffers as cross-memory attach reaches them; null: the OS does not let all ranks reach each
+  // other's. None of the ranks has all of its buffers in communicator memory.
   const RankBuffers* find_by_cma(const Invocation& inv);
   // Whether rank 0's call is in place, under the same condition.
   [[nodiscard]] bool is_in_place(const Invocation& inv) const;

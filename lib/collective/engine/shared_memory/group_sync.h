@@ -1,6 +1,7 @@
-// How the ranks of a group synchronise in shared memory (transport/arena/shared_lines.h): in each call a
-// rank publishes one line; inside a call it advances its phase at each further synchronisation.
-// Ranks that only publish may be ahead of their peers by SharedSlots::kLines calls.
+// How the ranks of a group synchronise in shared memory (transport/arena/shared_lines.h): in each
+// call a rank publishes one line; inside a call it advances its phase at each further
+// synchronisation. Ranks that only publish may be ahead of their peers by SharedSlots::kLines
+// calls.
 //   Order   begin(); wait_for_line(); publish_line(); then the others as often as wanted; end().
 //   Errors  kPeer: a peer is lost, late, or has made another call; both calls are named.
 #pragma once

@@ -1,5 +1,6 @@
-// What the ways of a call in shared memory take here (shared_ways.h), measured by NativeEngine::tune():
-// they run the calls, at sizes from some bytes to twice the L2 cache, for some milliseconds.
+// What the ways of a call in shared memory take here (shared_ways.h), measured by
+// NativeEngine::tune(): they run the calls, at sizes from some bytes to twice the L2 cache, for
+// some milliseconds.
 #pragma once
 
 #include <cstddef>
