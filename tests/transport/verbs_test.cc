@@ -166,6 +166,7 @@ TEST_CASE("a host that loses its power is named, whatever it has done before", "
   const auto errors = run_over("verbs", 2, [&](Transport& transport) {
     exchange(transport, kLong, 8, Deadline::after(5s));
   });
+  CAPTURE(errors[0], errors[1]);
   CHECK(contains(errors[0], "rank 1 cannot be reached by RDMA from fake0 port 1"));
   CHECK(contains(errors[1], "rank 0: rank 1 cannot be reached by RDMA from fake0 port 1"));
   CHECK(Deadline::Clock::now() - start < 5s);

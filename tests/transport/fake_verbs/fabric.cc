@@ -33,6 +33,7 @@ void Fabric::reset() {
   corruption = {};
   wrong_bits = 0;
   left = kForEver;
+  gone.fill(false);
   written.fill(0);
 }
 
@@ -131,7 +132,7 @@ bool Fabric::carry_out_one() {
   std::vector<FakePair*> ready;
   for (const auto& [number, pair] : pairs) {
     const auto device = size_t(pair->device);
-    if (!pair->requests.empty() && up[device] && left[device] != 0) ready.push_back(pair);
+    if (!pair->requests.empty() && up[device] && !gone[device]) ready.push_back(pair);
   }
   if (ready.empty()) return false;
   FakePair& pair = *ready[random_() % ready.size()];
@@ -165,7 +166,8 @@ ibv_wc_status Fabric::carry_out(FakePair& pair, const FakeRequest& request) {
   if (found == pairs.end()) return IBV_WC_RETRY_EXC_ERR;
   FakePair& to = *found->second;
   if (to.state != IBV_QPS_RTR && to.state != IBV_QPS_RTS) return IBV_WC_RETRY_EXC_ERR;
-  if (left[size_t(to.device)] == 0) return IBV_WC_RETRY_EXC_ERR;
+  gone[size_t(to.device)] |= left[size_t(to.device)] == 0;
+  if (gone[size_t(to.device)]) return IBV_WC_RETRY_EXC_ERR;
   if (request.request.opcode == IBV_WR_SEND) return take_receive(pair, to, request);
   if (request.request.opcode == IBV_WR_RDMA_READ) return read(to, request);
   const ibv_wc_status status = write(pair, to, request);

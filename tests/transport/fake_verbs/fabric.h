@@ -171,6 +171,7 @@ class Fabric final : public FakeVerbs {
   Corruption corruption;
   uint32_t wrong_bits = 0;
   std::array<int, kMaxFakeDevices> left = kForEver;  // requests of each device; -1: no end
+  std::array<bool, kMaxFakeDevices> gone{};          // after them
   std::array<uint64_t, kMaxFakeDevices> written{};
   uint32_t next_number = 100;
   std::map<uint32_t, FakePair*> pairs;      // by number

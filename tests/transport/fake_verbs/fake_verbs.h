@@ -50,8 +50,9 @@ class FakeVerbs {
   virtual void corrupt_numbers(uint32_t bits) = 0;
   // All receives that are posted now are lost.
   virtual void lose_receives() = 0;
-  // After `after` more of its requests it is as if the device's host had lost its power: requests
-  // to it find nobody, its own are never carried out.
+  // After `after` more of its requests, and when the next one to it comes, it is as if the device's
+  // host had lost its power: requests to it find nobody, its own are never carried out. Before a
+  // request has come to it nobody could see that.
   virtual void vanish(int device, int after) = 0;
   // Holds all requests of a device back until the port is up again, and tells the event.
   virtual void set_port(int device, bool up) = 0;
