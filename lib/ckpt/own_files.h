@@ -50,8 +50,8 @@ class OwnDirectory {
   Fd fd_;
 };
 
-// kPeer if the partial directory `path`, in which `error` occurred, has gone: another rank, which
-// failed, has removed it, and tells the cause.
+// kPeer if `path`, the partial directory in which `error` occurred or a complete file there, has
+// gone: another rank, which failed, has removed it, and tells the cause.
 void blame_a_failed_rank(const std::string& path, const Error& error);
 
 // The first entry that is not gxp's, by its path in the directory; "" if all are. kIo.

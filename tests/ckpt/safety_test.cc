@@ -89,6 +89,16 @@ TEST_CASE("a rank whose directory goes away under it leaves the cause to the ran
   CHECK(list(dir.path()).empty());
 }
 
+TEST_CASE("a rank whose part goes away under it leaves the cause to the rank that failed",
+          "[ckpt]") {
+  const TemporaryDirectory dir;
+  const WriterRank mine{1, 1, 2};
+  const FilePart part = write_one_part(dir.path(), mine);
+  lose_file_at_rename();
+  check_refused(ErrorKind::kPeer, {"part-00001-of-00002.json", "a rank that failed"},
+                [&] { leave_part(dir.path(), mine, "id", part); });
+}
+
 TEST_CASE("a directory that cannot be listed is no directory without checkpoints", "[ckpt]") {
   const TemporaryDirectory dir;
   write_bytes(dir / "file", "");

@@ -18,6 +18,7 @@ bool exchanges = true;
 bool links = true;
 int renames_to_live = -1;  // -1: for ever
 bool lose_directory = false;
+bool lose_file = false;
 bool short_writes = false;
 
 struct {
@@ -66,6 +67,8 @@ void die_at_rename(int count) { renames_to_live = count; }
 
 void lose_directory_at_unlink() { lose_directory = true; }
 
+void lose_file_at_rename() { lose_file = true; }
+
 std::vector<std::string> take_synced() { return std::exchange(synced, {}); }
 
 }  // namespace gxp
@@ -89,6 +92,7 @@ extern "C" int rename(const char* from, const char* to) noexcept {
 extern "C" int renameat(int from_directory, const char* from, int to_directory,
                         const char* to) noexcept {
   gxp::maybe_die();
+  if (std::exchange(gxp::lose_file, false)) ::unlinkat(from_directory, from, 0);
   if (gxp::fails(gxp::path_of(to_directory))) return -1;
   return int(::syscall(SYS_renameat2, from_directory, from, to_directory, to, 0));
 }

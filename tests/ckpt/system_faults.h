@@ -46,6 +46,9 @@ inline constexpr int kDiedAtRename = 99;
 // when it fails before this one has a file there.
 void lose_directory_at_unlink();
 
+// The next renameat() finds its file gone: a rank that fails removes what others have written.
+void lose_file_at_rename();
+
 // The paths of which fsync() has been called since the last call of this function.
 std::vector<std::string> take_synced();
 

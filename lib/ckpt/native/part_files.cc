@@ -45,17 +45,20 @@ void leave_part(const std::string& dir, const WriterRank& rank, const std::strin
   const std::string path = partial_path(dir, rank.step);
   const std::string name = part_name(rank);
   const std::string while_written = name + ".new";
+  std::string expected = path;  // only a rank that failed takes it away
   try {
     const OwnDirectory partial = OwnDirectory::enter(path);
     const auto file = partial.create(while_written);
     file->write(save_id + "\n" + to_json(part));
     file->close();
+    expected = path + "/" + while_written;
     const int directory = partial.fd().get();
     check_sys(::renameat(directory, while_written.c_str(), directory, name.c_str()),
               fmt::format("rename {}/{}", path, while_written));
+    expected = path + "/" + name;
     partial.sync();
   } catch (const Error& error) {
-    blame_a_failed_rank(path, error);
+    blame_a_failed_rank(expected, error);
     throw;
   }
 }

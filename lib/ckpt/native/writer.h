@@ -34,7 +34,7 @@ struct WriterRank {
 
 // Writes one of a rank's files. Errors: kIo, naming path, bytes and the system's reason; the partial
 // directory is removed then, with what other ranks have put there: the checkpoint cannot complete.
-// kPeer: another rank that failed has removed the directory before this one had a file in it.
+// kPeer: another rank that failed has removed the directory or the file.
 // Without finish(), the destructor removes the file.
 class CheckpointWriter {
  public:

@@ -140,7 +140,7 @@ void OwnDirectory::sync() const {
 
 void blame_a_failed_rank(const std::string& path, const Error& error) {
   if (!path_exists(path))
-    fail(ErrorKind::kPeer, "{}; a rank that failed has removed the directory", error.what());
+    fail(ErrorKind::kPeer, "{}; a rank that failed has removed it", error.what());
 }
 
 std::string find_foreign(const OwnDirectory& directory, OwnsFile owns) {
