@@ -150,6 +150,7 @@ int launch_ranks(const Arguments& arguments) {
   options.terminate_after = std::chrono::milliseconds(std::stoi(arguments.at(4)));
   options.kill_after = 2 * options.terminate_after;
   options.stopped_after = options.leave_after = options.terminate_after;
+  if (arguments.at(5) == "await_signals") options.same_signal_within = options.terminate_after;
   options.argv = {arguments.at(0)};
   options.argv.insert(options.argv.end(), arguments.begin() + 5, arguments.end());
   Environment environment = process_environment();

@@ -192,6 +192,16 @@ TEST_CASE("the first signal goes to all ranks once, a second one kills them", "[
   CHECK_FALSE(contains(launch.output, "SIGINT"));
 }
 
+TEST_CASE("the same signal twice at once is one request", "[net]") {
+  Launch launch({"2", "1", "60000", "await_signals", std::to_string(SIGUSR1)});
+  launch.read_lines(2);
+  launch.signal(SIGTERM);
+  launch.read_lines(4);
+  launch.signal(SIGTERM);
+  launch.signal(SIGUSR1);
+  CHECK(launch.end() == 0);
+}
+
 TEST_CASE("a launcher whose output nobody reads leaves at the second signal", "[net]") {
   Launch launch({"2", "1", "2000", "flood"});
   launch.read_lines(1);

@@ -64,8 +64,6 @@ SignalFd take_signals_over() {
   return SignalFd{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGCHLD, SIGPIPE};
 }
 
-// Within this time the ranks and the launcher get a signal that is sent to all of them.
-constexpr auto kSameSignal = 500ms;
 // How long a rank that has lost a peer is not yet named: the peer may end a little later.
 constexpr auto kCausePatience = 1s;
 
@@ -203,16 +201,24 @@ class RankLauncher {
       if ((number == SIGUSR1 || number == SIGHUP) && !sent) {
         sent = true;
         for (ChildProcess& rank : ranks_) rank.signal(number);
-      } else if (number == SIGINT || number == SIGTERM) {
+      } else if ((number == SIGINT || number == SIGTERM) && !is_same_request(number)) {
         for (ChildProcess& rank : ranks_) rank.signal(stop_count_ > 0 ? SIGKILL : number);
         ++stop_count_;
       }
     }
   }
 
+  // timeout(1) sends a signal to its child and then to the process group, where the child is.
+  bool is_same_request(int number) {
+    const auto now = running_time();
+    if (stop_count_ == 0) first_stop_ = {number, now};
+    return stop_count_ > 0 && number == first_stop_.number &&
+           now - first_stop_.at < options_.same_signal_within;
+  }
+
   // A signal to all processes of the job may reach the ranks first, before they catch it.
   void await_own_signal() {
-    const Deadline deadline = Deadline::after(kSameSignal);
+    const Deadline deadline = Deadline::after(options_.same_signal_within);
     std::vector<pollfd> none;
     while (outcome_.killed_by_stop_signal() && !deadline.expired())
       wait_for(none, deadline.remaining_ms());
@@ -261,7 +267,8 @@ class RankLauncher {
   // The steps that follow a failure.
   void escalate() {
     if (!outcome_.failed_at()) return;
-    if (outcome_.killed_by_stop_signal() && running_time() - *outcome_.failed_at() < kSameSignal)
+    if (outcome_.killed_by_stop_signal() &&
+        running_time() - *outcome_.failed_at() < options_.same_signal_within)
       return;
     const auto since = running_time() - *outcome_.failed_at();
     if (!outcome_.may_be_consequence() || since > kCausePatience) announce();
@@ -373,7 +380,11 @@ class RankLauncher {
   int steps_taken_ = 0;  // of escalate()
   bool usr1_sent_ = false;
   bool hangup_sent_ = false;
-  int stop_count_ = 0;  // SIGINTs and SIGTERMs
+  int stop_count_ = 0;  // requests by SIGINT or SIGTERM
+  struct {
+    int number = 0;
+    decltype(running_time()) at{};
+  } first_stop_;
   Output out_{STDOUT_FILENO};
   Output err_{STDERR_FILENO, kMostLog};
 };

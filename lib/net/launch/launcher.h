@@ -24,7 +24,8 @@
 //             SIGHUP go to all ranks (to finish the step and save); a second SIGINT or SIGTERM
 //             kills them, and output that the reader has not taken is dropped. Ranks are in process
 //             groups of their own, so that a terminal's Ctrl-C reaches them once. A signal that is
-//             sent to the ranks as well, before or after, is the same request.
+//             sent to the ranks as well, before or after, is the same request; so is a SIGINT or
+//             SIGTERM that comes twice within `same_signal_within`.
 //   CPUs      where the host has a CPU for each of its ranks, each rank gets an even share of them
 //             for itself: left to the system, two ranks that wait for each other may share one for
 //             long (8 bytes over TCP: 65 us instead of 4).
@@ -48,6 +49,8 @@ struct LaunchOptions {
   int host_index = 0;                          // of this host: its ranks follow the former's
   Endpoint master = {"", kDefaultMasterPort};  // rank 0's host; unused on one host
   bool bind = true;  // to CPUs, where there are enough or ranks can share them evenly
+  // Of a signal that is sent to the launcher twice, or to the ranks and the launcher.
+  std::chrono::milliseconds same_signal_within{500};
   std::chrono::milliseconds terminate_after{2000};
   std::chrono::milliseconds kill_after{4000};
   std::chrono::milliseconds stopped_after{120000};
