@@ -1,6 +1,4 @@
 // Checkpoint formats, one row each. A conversion reads with one row and writes with another.
-//
-// One more format is one new file, one row in table.cc and one line in CMakeLists.txt.
 #pragma once
 
 #include <cstdint>
