@@ -108,6 +108,13 @@ TEST_CASE("the formats that are said to be always one file are just those", "[ck
   CHECK(fs::is_regular_file(dir / "out") == (std::ranges::count(names, format) == 1));
 }
 
+TEST_CASE("the reader of a format of one file is fuzzed", "[ckpt]") {
+  for (const std::string& format : file_format_names()) {
+    CAPTURE(format);
+    CHECK(fs::is_directory(GXP_TEST_DATA "/../fuzz/corpus/" + format));
+  }
+}
+
 TEST_CASE("all storage types survive gxp's format and back", "[ckpt]") {
   const TemporaryDirectory dir;
   const std::string source = kCkptFixtures + "safetensors_single/model.safetensors";
