@@ -52,7 +52,7 @@ TcpOptions tcp_options(const CommConfig& comm) {
   tcp.connections = comm.streams;
   tcp.interface = comm.interface;
   tcp.ports = parse_port_range(comm.port_range, "comm.port_range");
-  tcp.protect = parse_protection(comm.protect);
+  tcp.protect = comm.protect;
   tcp.silence = silence_limit(comm);
   if (comm.socket_buffer_bytes > 0) tcp.buffer_bytes = comm.socket_buffer_bytes;
   return tcp;
