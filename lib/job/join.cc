@@ -222,7 +222,7 @@ void run_rank(const LaunchRequest& request, const Environment& environment,
               const std::function<void(Communicator&)>& work) {
   const EngineRow& engine = choose_engine(settings.comm);
   if (engine.joins_ranks) return run_joined_rank(request, environment, settings, device, work);
-  if (identity_from(environment).world_size == 1 && engine.name == "native")
+  if (identity_from(environment).world_size == 1 && engine.is_own)
     return run_alone(environment, settings, device, work);
   run_rank_on_transports({settings.comm.transport}, request, environment, settings, device, work);
 }
