@@ -87,7 +87,7 @@ bool measures(const Options& options) {
 }
 
 void check_path(const Options& options, const CommConfig& comm) {
-  const bool native = choose_engine(comm).name == "native";
+  const bool native = choose_engine(comm).is_own;
   if (!measures(options) && !native)
     fail(ErrorKind::kUsage,
          "--engine {}: --explain, --calibrate and --simulate support only engine native",

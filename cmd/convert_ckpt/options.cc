@@ -70,9 +70,11 @@ void add_convert_options(CLI::App& app, ConvertOptions& options) {
                  "Checkpoint to read. A run's checkpoint directory stands for its newest "
                  "complete step")
       ->required();
-  app.add_option("OUT", options.target,
-                 "Path to write, or with --diff the checkpoint to compare. A directory; for "
-                 "safetensors also a file NAME.safetensors; for pt, gguf and llmc always a file");
+  app.add_option(
+      "OUT", options.target,
+      fmt::format("Path to write, or with --diff the checkpoint to compare. A directory; for "
+                  "safetensors also a file NAME.safetensors; always a file for {}",
+                  fmt::join(file_format_names(), ", ")));
   app.add_option("--to", options.to, "Format of OUT")
       ->type_name(fmt::format("{}", fmt::join(format_names(), "|")));
   add_choice_option(app, "--dtype", options.dtype, kCastNames,

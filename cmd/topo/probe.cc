@@ -74,7 +74,7 @@ std::vector<MeasuredLink> measure_all(const TopoProbeOptions& options,
   const std::unique_ptr<Device> device = make_cpu_device();
   const JobSettings job = job_of(options, comm);
   std::vector<MeasuredLink> measured;
-  if (comm.transport != "auto" || choose_engine(comm).name != "native") {
+  if (comm.transport != "auto" || !choose_engine(comm).is_own) {
     run_rank(options.launch, environment, job, *device, [&](Communicator& communicator) {
       measure(communicator, {.seconds = options.seconds}, measured);
     });

@@ -1,6 +1,4 @@
 // Checkpoint formats, one row each. A conversion reads with one row and writes with another.
-//
-// One more format is one new file, one row in table.cc and one line in CMakeLists.txt.
 #pragma once
 
 #include <cstdint>
@@ -65,6 +63,8 @@ extern const std::span<const CheckpointFormat> kFormats;
 
 // Of those that are written.
 std::vector<std::string> format_names();
+// Of these, those of which a checkpoint is always one file.
+std::vector<std::string> file_format_names();
 // The format to write. kUsage with a near match for an unknown name, and for one that is only read.
 const CheckpointFormat& find_format(const std::string& name);
 // The format of what is at `path`. kIo: nothing is; kCorrupt: no format recognises it.

@@ -6,7 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/base/choice.h"
 #include "lib/base/schema.h"
+#include "lib/net/socket/protection.h"
 
 namespace gxp {
 
@@ -32,7 +34,7 @@ struct CommConfig {
   uint64_t socket_buffer_bytes = 0;
   std::string interface;
   std::string port_range;
-  std::string protect = "authenticate";
+  Choice<Protection> protect = Protection::kAuthenticate;
   bool cma = true;
   std::string verbs_devices;
   int verbs_queue_pairs = 1;
@@ -117,7 +119,7 @@ struct CommConfig {
           "tcp: protection of the traffic between hosts, at the cost of CPU time. authenticate: "
           "nobody can change it. encrypt: nobody can read it either. none: for trusted networks "
           "only; required by verbs, since RDMA cannot be protected.",
-          one_of("none", "authenticate", "encrypt"), {"--protect", ""});
+          OptionForm{"--protect", ""});
     field("cma", &S::cma,
           "shm: use cross-memory attach (process_vm_readv) to copy between ranks' ordinary "
           "buffers, where it works and is measured to be faster. Where ptrace is restricted, "

@@ -17,6 +17,23 @@ namespace gxp {
 std::vector<std::string_view> strategy_names();
 std::string_view strategies_in_words();
 
+// Which units form an FSDP unit.
+enum class WrapPolicy {
+  kBlock,  // each unit
+  kSize,   // neighbouring units until they have so many parameters
+  kNone,   // all units
+  kMatch,  // a new FSDP unit begins at each named unit
+};
+constexpr std::array<std::string_view, 4> words_of(WrapPolicy) {
+  return {"block", "size", "none", "match"};
+}
+// When the next FSDP unit is gathered in the backward pass: during the current operation, after it
+// and before its gradients are reduced, or when it is needed.
+enum class BackwardPrefetch { kPre, kPost, kNone };
+constexpr std::array<std::string_view, 3> words_of(BackwardPrefetch) {
+  return {"pre", "post", "none"};
+}
+
 struct ParallelConfig {
   std::string strategy = "ddp";
   uint64_t bucket_bytes = 25u << 20;  // gradients reduced together
@@ -24,11 +41,11 @@ struct ParallelConfig {
   bool hold_gradients = true;
   int shard_size = 0;  // ranks; 0: by the strategy
   bool optimizer_over_replicas = false;
-  std::string wrap = "block";
-  uint64_t wrap_min_params = 100'000'000;  // of wrap "size"
-  std::vector<std::string> wrap_units;     // of wrap "match"
+  Choice<WrapPolicy> wrap = WrapPolicy::kBlock;
+  uint64_t wrap_min_params = 100'000'000;  // of WrapPolicy::kSize
+  std::vector<std::string> wrap_units;     // of WrapPolicy::kMatch
   bool forward_prefetch = true;
-  std::string backward_prefetch = "pre";
+  Choice<BackwardPrefetch> backward_prefetch = BackwardPrefetch::kPre;
   int prefetch_wraps = 1;
   uint64_t prefetch_params = 0;  // 0: no limit
   uint64_t max_live_params = 0;  // 0: no limit
@@ -62,8 +79,7 @@ struct ParallelConfig {
           "are gathered, reduced and sharded as a whole. block: each unit alone. size: "
           "neighbouring units until they have wrap_min_params parameters. match: a new FSDP unit "
           "begins at each unit that wrap_units names. none: one FSDP unit. gxp shard-plan "
-          "--units shows the result. Bits depend on wrap, but not on the strategy.",
-          one_of("block", "size", "none", "match"));
+          "--units shows the result. Bits depend on wrap, but not on the strategy.");
     field("wrap_min_params", &S::wrap_min_params,
           "Minimum parameters of an FSDP unit with wrap = \"size\".", positive);
     field("wrap_units", &S::wrap_units,
@@ -78,8 +94,7 @@ struct ParallelConfig {
     field("backward_prefetch", &S::backward_prefetch,
           "When to gather the next FSDP unit's parameters in the backward pass. pre: during the "
           "current unit's. post: after it, before its gradients are reduced. none: when they are "
-          "needed.",
-          one_of("pre", "post", "none"));
+          "needed.");
     field("prefetch_wraps", &S::prefetch_wraps,
           "Number of FSDP units whose sharded parameters are gathered ahead of their use.",
           between(1, 1 << 16));
@@ -119,6 +134,11 @@ struct ParallelConfig {
 // Where what is offloaded lies.
 enum class OffloadTo { kNone, kMemory, kFile };
 constexpr std::array<std::string_view, 3> words_of(OffloadTo) { return {"none", "memory", "file"}; }
+// How files of what is offloaded are read and written.
+enum class OffloadIo { kAuto, kIoUring, kPread };
+constexpr std::array<std::string_view, 3> words_of(OffloadIo) {
+  return {"auto", "io_uring", "pread"};
+}
 
 struct OffloadConfig {
   Choice<OffloadTo> optimizer = OffloadTo::kNone;
@@ -126,7 +146,7 @@ struct OffloadConfig {
   double ratio = 1;
   int step_tile = 1 << 20;  // elements
   std::string path;
-  std::string io = "auto";
+  Choice<OffloadIo> io = OffloadIo::kAuto;
 
   using S = OffloadConfig;
   static void schema(auto& field) {
@@ -152,8 +172,7 @@ struct OffloadConfig {
           "nothing is left behind.");
     field("io", &S::io,
           "How offload files are read and written. auto: io_uring if the build and the OS "
-          "support it, otherwise pread and pwrite; the log names the choice.",
-          one_of("auto", "io_uring", "pread"));
+          "support it, otherwise pread and pwrite; the log names the choice.");
   }
 };
 

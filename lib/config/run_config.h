@@ -19,45 +19,11 @@
 #include "lib/base/choice.h"
 #include "lib/base/schema.h"
 #include "lib/config/comm_config.h"
+#include "lib/config/data_config.h"
 #include "lib/config/parallel_config.h"
 #include "lib/config/train_config.h"
 
 namespace gxp {
-
-// What --resume does where the files of data.train have changed.
-enum class ChangedData { kRefuse, kAccept };
-constexpr std::array<std::string_view, 2> words_of(ChangedData) { return {"refuse", "accept"}; }
-
-struct DataConfig {
-  std::vector<std::string> train;
-  std::vector<std::string> valid;
-  std::string tokenizer = "auto";
-  int sequence = 0;  // 0: model.context
-  std::string order = "shuffled";
-  Choice<ChangedData> changed = ChangedData::kRefuse;
-
-  using S = DataConfig;
-  static void schema(auto& field) {
-    field.section("data", "Training and validation data.");
-    field("train", &S::train,
-          "Training files: text, llm.c .bin shards, .npy arrays of integers (one stream, or rows "
-          "of sequence + 1 tokens), or .i32 files (rows of sequence + 1 tokens). The kind is "
-          "recognised from content and name; anything else is refused. Required.");
-    field("valid", &S::valid, "Validation files, of the same kinds. May be empty.");
-    field("tokenizer", &S::tokenizer,
-          "How text becomes tokens. byte: one token per byte, whatever model.vocab_size is. "
-          "auto: the same, but text is refused unless model.vocab_size is 256.",
-          one_of("auto", "byte"));
-    field("sequence", &S::sequence, "Tokens per row (sequence length). 0: model.context.",
-          at_least(0));
-    field("order", &S::order,
-          "Order of the rows. sequential: as stored. shuffled: a permutation keyed by train.seed.",
-          one_of("sequential", "shuffled"));
-    field("changed", &S::changed,
-          "What --resume does if data.train differs from the files that the checkpoint's run has "
-          "read. refuse: stop. accept: continue with the new files at the same number of samples.");
-  }
-};
 
 // What lr_schedule.name may be: the rows of lr_schedules.inc. For the manual: the shape of each.
 std::vector<std::string_view> lr_schedule_names();

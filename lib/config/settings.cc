@@ -80,8 +80,9 @@ class FieldReader {
     add<Held<Member>>(key, member, doc, type_of<Member>(key), check, option);
   }
   template <class E>
-  void operator()(std::string_view key, Choice<E> Struct::*member, std::string_view doc) {
-    add<std::string>(key, member, doc, SettingType::kText, one_of(Choice<E>::kWords), {});
+  void operator()(std::string_view key, Choice<E> Struct::*member, std::string_view doc,
+                  const OptionForm& option = {}) {
+    add<std::string>(key, member, doc, SettingType::kText, one_of(Choice<E>::kWords), option);
   }
 
  private:

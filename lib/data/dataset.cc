@@ -60,7 +60,7 @@ std::vector<std::string> expand(const std::string& path, const std::string& sett
 }  // namespace
 
 Dataset::Dataset(const std::vector<std::string>& paths, int sequence, int vocab_size,
-                 const std::string& setting, const std::string& tokenizer)
+                 const std::string& setting, Tokenizer tokenizer)
     : sequence_(sequence), vocab_size_(vocab_size) {
   if (paths.empty()) fail(ErrorKind::kConfig, "{}: the list is empty; name a file", setting);
   std::vector<std::string> names;
@@ -70,7 +70,8 @@ Dataset::Dataset(const std::vector<std::string>& paths, int sequence, int vocab_
   }
   for (std::string& name : names) {
     const TokenFile& file = files_.emplace_back(std::move(name), names.size() <= kMostOpenFiles);
-    if (file.kind() == DataKind::kText && tokenizer == "auto" && vocab_size != kByteVocabulary)
+    if (file.kind() == DataKind::kText && tokenizer == Tokenizer::kAuto &&
+        vocab_size != kByteVocabulary)
       fail(
           ErrorKind::kConfig,
           "{}: {} is text, whose bytes are tokens 0 to 255, but model.vocab_size is {}; convert it "

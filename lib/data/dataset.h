@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/config/data_config.h"
 #include "lib/data/token_file.h"
 
 namespace gxp {
@@ -30,11 +31,11 @@ class Dataset {
  public:
   // `paths` are files, directories (all their files, by name) or patterns with *, ? and [] (all
   // matches, by name); the order of the list is kept. `setting` names the list in messages:
-  // "data.train". `tokenizer` as data.tokenizer has it. Errors, besides TokenFile's: kConfig an
-  // empty list, a pattern or directory without a file, a file too short for one sample or with rows
-  // of another length, text that "auto" does not take; kCorrupt a .i32 file that is not whole rows.
+  // "data.train". Errors, besides TokenFile's: kConfig an empty list, a pattern or directory without
+  // a file, a file too short for one sample or with rows of another length, text that
+  // Tokenizer::kAuto does not take; kCorrupt a .i32 file that is not whole rows.
   Dataset(const std::vector<std::string>& paths, int sequence, int vocab_size,
-          const std::string& setting = "data.train", const std::string& tokenizer = "auto");
+          const std::string& setting = "data.train", Tokenizer tokenizer = Tokenizer::kAuto);
 
   [[nodiscard]] uint64_t sample_count() const { return first_samples_.back(); }
   [[nodiscard]] int sequence() const { return sequence_; }

@@ -9,7 +9,7 @@
 
 namespace gxp {
 
-// The longest header that is read; an array of integers has one of 128 bytes.
+// The longest header that is read; that of an array of numbers has 128 bytes.
 inline constexpr uint64_t kMaxNumpyHeader = 4096;
 
 struct NumpyHeader {
@@ -19,8 +19,8 @@ struct NumpyHeader {
   std::vector<uint64_t> shape;
 };
 
-// `head` is the file's beginning, as much of it as there is up to kMaxNumpyHeader. kCorrupt, naming
-// `path`: no header of an array of numbers.
-NumpyHeader parse_numpy_header(std::string_view head, const std::string& path);
+// `head` is the file's beginning, as much of it as there is up to kMaxNumpyHeader. kCorrupt: no
+// header of an array of numbers; the message begins with `what`, "read a.npy: its header".
+NumpyHeader parse_numpy_header(std::string_view head, const std::string& what);
 
 }  // namespace gxp

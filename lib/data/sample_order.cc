@@ -13,16 +13,10 @@ constexpr int kRounds = 8;
 // SplitMix64's output function: Steele, Lea & Flood, OOPSLA 2014.
 constexpr uint64_t mix(uint64_t x) { return mix64(x + 0x9e3779b97f4a7c15u); }
 
-bool is_shuffled(std::string_view order) {
-  if (order != "sequential" && order != "shuffled")
-    fail(ErrorKind::kConfig, "data.order: '{}' is neither sequential nor shuffled", order);
-  return order == "shuffled";
-}
-
 }  // namespace
 
-SampleOrder::SampleOrder(std::string_view order, uint64_t seed, uint64_t sample_count)
-    : shuffled_(is_shuffled(order)), seed_(seed), sample_count_(sample_count) {
+SampleOrder::SampleOrder(RowOrder order, uint64_t seed, uint64_t sample_count)
+    : shuffled_(order == RowOrder::kShuffled), seed_(seed), sample_count_(sample_count) {
   GXP_ASSERT(sample_count > 0 && sample_count <= uint64_t{1} << 62);
   while (uint64_t{1} << (2 * half_bits_) < sample_count_) ++half_bits_;
 }

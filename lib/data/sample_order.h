@@ -11,14 +11,15 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+
+#include "lib/config/data_config.h"
 
 namespace gxp {
 
 class SampleOrder {
  public:
-  // `order` as data.order has it; kConfig on another word. `sample_count` > 0.
-  SampleOrder(std::string_view order, uint64_t seed, uint64_t sample_count);
+  // `sample_count` > 0.
+  SampleOrder(RowOrder order, uint64_t seed, uint64_t sample_count);
   [[nodiscard]] uint64_t at(uint64_t position) const;
 
  private:

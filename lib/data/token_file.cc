@@ -109,7 +109,8 @@ void TokenFile::read_numpy(int fd) {
                                  Type{"<u8", Stored::kI64, 8}, Type{"<i8", Stored::kI64, 8}};
   std::string head(std::min(bytes_, kMaxNumpyHeader), '\0');
   read_bytes(fd, 0, std::as_writable_bytes(std::span(head)));
-  const NumpyHeader header = parse_numpy_header(head, path_);
+  const NumpyHeader header =
+      parse_numpy_header(head, "read tokens from " + path_ + ": its .npy header");
   const auto* const type = std::ranges::find(kTypes, header.type, &Type::name);
   if (type == kTypes.end())
     fail(ErrorKind::kCorrupt,

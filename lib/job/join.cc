@@ -52,7 +52,7 @@ TcpOptions tcp_options(const CommConfig& comm) {
   tcp.connections = comm.streams;
   tcp.interface = comm.interface;
   tcp.ports = parse_port_range(comm.port_range, "comm.port_range");
-  tcp.protect = parse_protection(comm.protect);
+  tcp.protect = comm.protect;
   tcp.silence = silence_limit(comm);
   if (comm.socket_buffer_bytes > 0) tcp.buffer_bytes = comm.socket_buffer_bytes;
   return tcp;
@@ -222,7 +222,7 @@ void run_rank(const LaunchRequest& request, const Environment& environment,
               const std::function<void(Communicator&)>& work) {
   const EngineRow& engine = choose_engine(settings.comm);
   if (engine.joins_ranks) return run_joined_rank(request, environment, settings, device, work);
-  if (identity_from(environment).world_size == 1 && engine.name == "native")
+  if (identity_from(environment).world_size == 1 && engine.is_own)
     return run_alone(environment, settings, device, work);
   run_rank_on_transports({settings.comm.transport}, request, environment, settings, device, work);
 }

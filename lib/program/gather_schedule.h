@@ -5,21 +5,14 @@
 // of it is recorded while it runs.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "lib/arch/architecture.h"
+#include "lib/config/parallel_config.h"
 #include "lib/shard/layout.h"
 
 namespace gxp {
-
-// When the next wrap is gathered in the backward pass: while an operation runs, after the operation
-// and before its gradients leave, or when the wrap is needed.
-enum class BackwardPrefetch { kPre, kPost, kNone };
-// In the order of the enumerators.
-inline constexpr std::array<std::string_view, 3> kBackwardPrefetchNames = {"pre", "post", "none"};
 
 // Counts are of parameters, padding included.
 struct GatherLimits {

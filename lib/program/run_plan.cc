@@ -5,7 +5,6 @@
 
 #include "lib/arch/recompute.h"
 #include "lib/base/bytes.h"
-#include "lib/base/enum_names.h"
 #include "lib/base/error.h"
 #include "lib/shard/wrap.h"
 
@@ -110,10 +109,8 @@ OffloadShape offload_shape(const RunConfig& config, int world_size) {
 }
 
 GatherLimits gather_limits(const ParallelConfig& parallel) {
-  const auto backward_prefetch =
-      find_enumerator<BackwardPrefetch>(kBackwardPrefetchNames, parallel.backward_prefetch);
   return {.forward_prefetch = parallel.forward_prefetch,
-          .backward_prefetch = *backward_prefetch,
+          .backward_prefetch = parallel.backward_prefetch,
           .wraps_ahead = parallel.prefetch_wraps,
           .max_ahead = parallel.prefetch_params,
           .max_live = parallel.max_live_params,
@@ -168,8 +165,7 @@ StepShape step_shape(const RunConfig& config, int world_size) {
 }
 
 std::vector<int> first_units(const RunConfig& config, const Architecture& architecture) {
-  const auto policy = find_enumerator<WrapPolicy>(kWrapPolicyNames, config.parallel.wrap);
-  return first_units_of_wraps(architecture, {.policy = *policy,
+  return first_units_of_wraps(architecture, {.policy = config.parallel.wrap,
                                              .min_params = config.parallel.wrap_min_params,
                                              .units = config.parallel.wrap_units});
 }

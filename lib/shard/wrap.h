@@ -6,26 +6,14 @@
 // sum over shards, so its last bits follow the wraps; one policy has one norm for all strategies.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "lib/arch/architecture.h"
+#include "lib/config/parallel_config.h"
 
 namespace gxp {
-
-enum class WrapPolicy {
-  kBlock,  // each unit
-  kSize,   // as many units as it takes to have so many parameters
-  kNone,   // the model
-  kMatch,  // a wrap begins at each named unit
-};
-
-// In the order of the enumerators.
-inline constexpr std::array<std::string_view, 4> kWrapPolicyNames = {"block", "size", "none",
-                                                                     "match"};
 
 struct WrapSettings {
   WrapPolicy policy = WrapPolicy::kBlock;

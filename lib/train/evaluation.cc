@@ -68,7 +68,7 @@ struct Pass {
 double Evaluation::validate(const Dataset& data) const {
   parameters.publish();
   Pass pass(*this, sharded.plan.shape, sharded.plan.validation.value());
-  const SampleOrder order("sequential", 0, data.sample_count());
+  const SampleOrder order(RowOrder::kSequential, 0, data.sample_count());
   BatchLoader loader(data, order,
                      {sharded.rank, sharded.groups.world_size, config.train.micro_batch});
   loader.start(0);

@@ -12,7 +12,7 @@
 
 namespace gxp {
 
-// Returns the function that carries out kAddGradients or kReduceGradients. `ops`: of the op's lane.
+// Returns the function that carries out an operation of the part kGradients. `ops`: of its lane.
 std::function<void()> bind_gradients(ShardedMemory& sharded, Ops& ops, const Op& op);
 
 // total (one f64) = the sum of squares of the gradients of `parts`: in f64, over a fixed tree for

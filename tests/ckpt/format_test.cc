@@ -99,6 +99,22 @@ TEST_CASE("a format that cannot hold a model says so before it writes", "[ckpt]"
   CHECK(list(dir.path()).empty());
 }
 
+TEST_CASE("the formats that are said to be always one file are just those", "[ckpt]") {
+  const TemporaryDirectory dir;
+  const std::string format = GENERATE(from_range(format_names()));
+  CAPTURE(format);
+  convert(kCkptFixtures + "hf_gpt2", dir / "out", format);
+  const std::vector<std::string> names = file_format_names();
+  CHECK(fs::is_regular_file(dir / "out") == (std::ranges::count(names, format) == 1));
+}
+
+TEST_CASE("the reader of a format of one file is fuzzed", "[ckpt]") {
+  for (const std::string& format : file_format_names()) {
+    CAPTURE(format);
+    CHECK(fs::is_directory(GXP_TEST_DATA "/../fuzz/corpus/" + format));
+  }
+}
+
 TEST_CASE("all storage types survive gxp's format and back", "[ckpt]") {
   const TemporaryDirectory dir;
   const std::string source = kCkptFixtures + "safetensors_single/model.safetensors";

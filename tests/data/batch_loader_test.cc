@@ -57,10 +57,10 @@ TEST_CASE("ranks together read the order, whatever the world size and where they
           "[data]") {
   const TokenDirectory dir;
   const Dataset data = counting_dataset(dir, 31);
-  const auto name = GENERATE("sequential", "shuffled");
+  const auto kind = GENERATE(RowOrder::kSequential, RowOrder::kShuffled);
   const int world_size = GENERATE(1, 2, 3, 4);
   const uint64_t base = GENERATE(0, 24);
-  const SampleOrder order(name, 5, data.sample_count());
+  const SampleOrder order(kind, 5, data.sample_count());
   const auto samples = read_all(data, order, world_size, 2, base, base + 72);
   REQUIRE(samples.size() == 72);
   for (size_t i = 0; i < samples.size(); ++i) REQUIRE(uint64_t(samples[i]) == order.at(base + i));
@@ -69,7 +69,7 @@ TEST_CASE("ranks together read the order, whatever the world size and where they
 TEST_CASE("start drops what was read ahead and begins anew", "[data]") {
   const TokenDirectory dir;
   const Dataset data = counting_dataset(dir, 20);
-  BatchLoader loader(data, SampleOrder("sequential", 1, 20), {1, 2, 2});
+  BatchLoader loader(data, SampleOrder(RowOrder::kSequential, 1, 20), {1, 2, 2});
   loader.start(0);
   CHECK(next_samples(loader, 2) == std::vector<int>{2, 3});
   CHECK(next_samples(loader, 2) == std::vector<int>{6, 7});
@@ -80,7 +80,7 @@ TEST_CASE("start drops what was read ahead and begins anew", "[data]") {
 TEST_CASE("a bad token surfaces in its own micro-batch, then and again", "[data]") {
   const TokenDirectory dir;
   const Dataset data = counting_dataset(dir, 6, 14);  // sample 4 holds tokens 12, 13, 14
-  BatchLoader loader(data, SampleOrder("sequential", 1, 6), {0, 1, 2});
+  BatchLoader loader(data, SampleOrder(RowOrder::kSequential, 1, 6), {0, 1, 2});
   loader.start(0);
   CHECK(next_samples(loader, 2) == std::vector<int>{0, 1});
   CHECK(next_samples(loader, 2) == std::vector<int>{2, 3});

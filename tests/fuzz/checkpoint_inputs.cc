@@ -8,10 +8,7 @@
 
 #include "lib/base/hash.h"
 #include "lib/ckpt/format.h"
-#include "lib/ckpt/gguf/gguf.h"
-#include "lib/ckpt/llmc/llmc.h"
 #include "lib/ckpt/native/manifest.h"
-#include "lib/ckpt/safetensors/safetensors.h"
 #include "lib/ckpt/torch/dcp_metadata.h"
 #include "lib/ckpt/torch/dcp_names.h"
 #include "lib/ckpt/torch/pt_file.h"
@@ -41,11 +38,6 @@ void use(const NamedTensors& tensors) {
   }
 }
 
-void read_gguf_input(const std::string& bytes) { use(read_gguf(path_of(bytes))); }
-void read_llmc_input(const std::string& bytes) { use(read_llmc(path_of(bytes))); }
-void read_safetensors_input(const std::string& bytes) { use(read_safetensors(path_of(bytes))); }
-void read_pt_input(const std::string& bytes) { use(read_pt(path_of(bytes))); }
-
 // Under a hash that fits, which no mutation would find.
 void read_manifest_input(const std::string& bytes) {
   constexpr std::string_view kHash = ",\n\"self_xxh3_128\":\"";
@@ -71,17 +63,26 @@ void read_pickle_input(const std::string& bytes) {
   use(read_pt(path));
 }
 
-constexpr CheckpointInput kInputs[] = {
-    {.name = "gguf", .read = read_gguf_input},
-    {.name = "llmc", .read = read_llmc_input},
-    {.name = "safetensors", .read = read_safetensors_input},
-    {.name = "manifest", .read = read_manifest_input},
-    {.name = "pt", .read = read_pt_input},
-    {.name = "dcp", .is_pickle = true, .read = read_dcp_input},
-    {.name = "pickle", .is_pickle = true, .read = read_pickle_input}};
+constexpr struct {
+  std::string_view name;
+  bool is_pickle;
+  void (*read)(const std::string& bytes);
+} kParts[] = {{"manifest", false, read_manifest_input},
+              {"dcp", true, read_dcp_input},
+              {"pickle", true, read_pickle_input}};
 
 }  // namespace
 
-constinit const std::span<const CheckpointInput> kCheckpointInputs = kInputs;
+std::optional<CheckpointInput> find_checkpoint_input(std::string_view name) {
+  for (const auto& part : kParts) {
+    if (part.name == name) return CheckpointInput{part.is_pickle, part.read};
+  }
+  for (const CheckpointFormat& format : kFormats) {
+    if (format.name == name)
+      return CheckpointInput{
+          false, [read = format.read](const std::string& bytes) { use(read(path_of(bytes))); }};
+  }
+  return std::nullopt;
+}
 
 }  // namespace gxp

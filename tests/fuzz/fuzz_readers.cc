@@ -1,5 +1,5 @@
 // Readers of hostile input, driven by libFuzzer: gxp_fuzz --reader=NAME, NAME one of
-// topology_sources(), "any" (a topology, as the content decides), or one of kCheckpointInputs.
+// topology_sources(), "any" (a topology, as the content decides), or of find_checkpoint_input().
 // Whatever the bytes, a reader makes something or says what is wrong; what it has made can be used.
 // A topology can be written and drawn.
 #include <cstdio>
@@ -19,8 +19,8 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 namespace gxp {
 namespace {
 
-const TopologySource* reader = nullptr;       // null: any
-const CheckpointInput* checkpoint = nullptr;  // null: a topology
+const TopologySource* reader = nullptr;     // null: any
+std::optional<CheckpointInput> checkpoint;  // nothing: a topology
 
 Topology read(const SourceInput& input) {
   if (reader != nullptr) return reader->load(input);
@@ -57,10 +57,8 @@ void use(const Topology& topology) {
 
 bool choose(std::string_view name) {
   if (name == "any") return true;
-  for (const CheckpointInput& input : kCheckpointInputs) {
-    if (input.name == name) checkpoint = &input;
-  }
-  if (checkpoint != nullptr) {
+  checkpoint = find_checkpoint_input(name);
+  if (checkpoint) {
     set_log_level(LogLevel::kError);
     return true;
   }
@@ -71,7 +69,7 @@ bool choose(std::string_view name) {
 }
 
 void read_input(const std::string& bytes) {
-  if (checkpoint != nullptr)
+  if (checkpoint)
     checkpoint->read(bytes);
   else
     use(read({.name = "input", .form = SourceForm::kFile, .text = bytes}));
@@ -92,7 +90,7 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
                                           unsigned seed) {
   constexpr unsigned kBytesAlone = 8;  // one in so many pickles is altered as bytes
-  if (gxp::checkpoint == nullptr || !gxp::checkpoint->is_pickle || seed % kBytesAlone == 0)
+  if (!gxp::checkpoint || !gxp::checkpoint->is_pickle || seed % kBytesAlone == 0)
     return LLVMFuzzerMutate(data, size, max_size);
   const std::string altered = gxp::mutate_pickle({reinterpret_cast<const char*>(data), size}, seed);
   if (altered.empty() || altered.size() > max_size) return LLVMFuzzerMutate(data, size, max_size);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/choice.h"
 #include "lib/net/socket/authenticate.h"
 #include "tests/catch.h"
 #include "tests/error_of.h"
@@ -71,7 +72,7 @@ TEST_CASE("what is sealed opens, in records of any size and however it is cut", 
     for (const Protection protection : kProtections) {
       for (const size_t bytes : {size_t{0}, size_t{1}, size_t{15}, size_t{16}, size_t{1000},
                                  kMaxRecordBytes, 3 * kMaxRecordBytes + 7}) {
-        CAPTURE(to_string(cipher), to_string(protection), bytes);
+        CAPTURE(to_string(cipher), Choice(protection).word(), bytes);
         Sealer sealer(cipher, some_key(), protection);
         Opener opener(cipher, some_key(), protection);
         std::string text(bytes, 'x'), sealed;
@@ -95,7 +96,7 @@ TEST_CASE("an altered bit anywhere in a record is seen", "[seal]") {
       Sealer sealer(cipher, some_key(), protection);
       const Records records(sealer);
       for (size_t at = 0; at < records.first.size(); ++at) {
-        CAPTURE(to_string(cipher), to_string(protection), at);
+        CAPTURE(to_string(cipher), Choice(protection).word(), at);
         std::string altered = records.first;
         altered[at] = char(altered[at] ^ 1);
         Opener opener(cipher, some_key(), protection);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/choice.h"
 #include "lib/net/socket/authenticate.h"
 #include "lib/transport/peers/peer_transport.h"
 #include "lib/transport/stream/mesh.h"
@@ -109,7 +110,7 @@ TEST_CASE("an altered byte of protected payload ends both ranks, with the cause"
   const uint64_t at =
       GENERATE(as<uint64_t>{}, kHandshake, kHandshake + 4, kHandshake + 20, kHandshake + 40,
                kHandshake + 65, kSecond + 3000, kLarge + 2, kLarge + 40000);
-  CAPTURE(to_string(protection), int(way), at);
+  CAPTURE(Choice(protection).word(), int(way), at);
   check_both_say_so(run(protection, meddle_at(way, at + admission(way))));
 }
 
@@ -117,7 +118,7 @@ TEST_CASE("a byte left out or repeated ends both ranks, with the cause", "[relay
   const auto protection = GENERATE(Protection::kAuthenticate, Protection::kEncrypt);
   const Deed deed = GENERATE(Deed::kDrop, Deed::kRepeat);
   const uint64_t at = GENERATE(as<uint64_t>{}, kSecond + 1, kLarge + 999);
-  CAPTURE(to_string(protection), int(deed), at);
+  CAPTURE(Choice(protection).word(), int(deed), at);
   check_both_say_so(run(protection, meddle_at(Way::kToServer, at, deed)));
 }
 

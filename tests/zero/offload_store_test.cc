@@ -19,7 +19,7 @@ std::unique_ptr<OffloadStore> make_store(const std::string& kind) {
   static const std::unique_ptr<Device> device = make_cpu_device();
   static const std::unique_ptr<Stream> stream = device->make_stream("offload");
   if (kind == "memory") return make_memory_store(*device, *stream, kBytes);
-  return make_file_store({kDirectory, "a test's bytes", kind}, kBytes);
+  return make_file_store({kDirectory, "a test's bytes", Choice<OffloadIo>(kind)}, kBytes);
 }
 
 struct Free {
@@ -108,13 +108,13 @@ TEST_CASE("a disk without the room is found before anything is written", "[zero]
   struct statvfs disk {};
   REQUIRE(::statvfs(kDirectory.c_str(), &disk) == 0);
   const uint64_t bytes = (uint64_t{disk.f_bavail} * disk.f_frsize / 4096 + (1 << 20)) * 4096;
-  CHECK_THROWS_WITH(make_file_store({kDirectory, "rank 3's state", "auto"}, bytes),
+  CHECK_THROWS_WITH(make_file_store({kDirectory, "rank 3's state"}, bytes),
                     Catch::Contains("rank 3's state to " + kDirectory) &&
                         Catch::Contains("are free") && Catch::Contains("offload.ratio"));
 }
 
 TEST_CASE("a directory that is not there is named", "[zero]") {
-  CHECK_THROWS_WITH(make_file_store({"/no/such/place", "rank 0's state", "auto"}, 4096),
+  CHECK_THROWS_WITH(make_file_store({"/no/such/place", "rank 0's state"}, 4096),
                     Catch::Contains("/no/such/place") && Catch::Contains("No such file"));
 }
 

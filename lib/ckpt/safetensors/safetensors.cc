@@ -14,6 +14,7 @@
 #include "lib/ckpt/json.h"
 #include "lib/ckpt/own_files.h"
 #include "lib/ckpt/read_ahead.h"
+#include "lib/ckpt/run_metadata.h"
 #include "lib/ckpt/safetensors/safetensors_shards.h"
 #include "lib/ckpt/shards.h"
 #include "lib/ckpt/weight_index.h"
@@ -102,22 +103,6 @@ NamedTensors read_file(const std::string& path) {
   return result;
 }
 
-// Moves what gxp's writer put into the metadata to where it belongs.
-void take_own_metadata(NamedTensors& result) {
-  if (const auto step = result.metadata.find("gxp.step"); step != result.metadata.end()) {
-    char* end = nullptr;
-    const auto value = std::strtoull(step->second.c_str(), &end, 10);
-    if (end != step->second.c_str() && *end == '\0') result.step = value;
-    result.metadata.erase(step);
-  }
-  constexpr std::string_view kModel = "gxp.model.";
-  for (auto entry = result.metadata.lower_bound(std::string(kModel));
-       entry != result.metadata.end() && entry->first.starts_with(kModel);) {
-    result.config.emplace_back(entry->first.substr(4), entry->second);
-    entry = result.metadata.erase(entry);
-  }
-}
-
 // The index or the file that a directory or a path means.
 std::string find_root(const std::string& path) {
   std::error_code error;  // which opening the file will tell
@@ -143,12 +128,8 @@ TensorSelection weights_of(const NamedTensors& tensors) {
 }
 
 std::map<std::string, std::string> metadata_of(const NamedTensors& tensors) {
-  auto metadata = tensors.metadata;
+  auto metadata = with_run_metadata(tensors);
   metadata.try_emplace("format", "pt");
-  if (tensors.step) metadata["gxp.step"] = fmt::format("{}", *tensors.step);
-  for (const auto& [key, value] : tensors.config) {
-    if (key.starts_with("model.")) metadata["gxp." + key] = value;
-  }
   return metadata;
 }
 
@@ -267,7 +248,7 @@ NamedTensors read_safetensors(const std::string& path) {
   NamedTensors result =
       root.ends_with(".json") ? read_weight_index(root, read_file) : read_file(root);
   result.format = "safetensors";
-  take_own_metadata(result);
+  take_run_metadata(result);
   return result;
 }
 

@@ -182,6 +182,13 @@ std::vector<std::string> format_names() {
   return names;
 }
 
+std::vector<std::string> file_format_names() {
+  std::vector<std::string> names = format_names();
+  std::erase_if(names,
+                [](const std::string& name) { return find_format(name).owns != owns_nothing; });
+  return names;
+}
+
 const CheckpointFormat& find_format(const std::string& name) {
   const auto row = std::ranges::find(kFormats, name, &CheckpointFormat::name);
   if (row == kFormats.end()) fail_unknown(ErrorKind::kUsage, "--to", name, format_names());

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <utility>
 
-#include "lib/base/enum_names.h"
 #include "lib/net/socket/frame.h"
 
 namespace gxp {
@@ -24,8 +23,6 @@ static_assert(crypto_aead_aes256gcm_KEYBYTES == SealKey::kBytes);
 static_assert(crypto_aead_chacha20poly1305_ietf_ABYTES == kTagBytes);
 static_assert(crypto_aead_chacha20poly1305_ietf_NPUBBYTES == kNonceBytes);
 static_assert(crypto_aead_chacha20poly1305_ietf_KEYBYTES == SealKey::kBytes);
-
-constexpr std::array<std::string_view, 3> kProtections = {"none", "authenticate", "encrypt"};
 
 using Bytes = std::span<const std::byte>;
 using Nonce = std::array<uint8_t, kNonceBytes>;
@@ -101,14 +98,6 @@ uint32_t supported_ciphers() {
 Cipher choose_cipher(uint32_t ours, uint32_t theirs) {
   const bool aes = (ours & theirs & uint32_t(Cipher::kAes256Gcm)) != 0;
   return aes ? Cipher::kAes256Gcm : Cipher::kChaCha20Poly1305;
-}
-
-std::string_view to_string(Protection protection) { return kProtections[size_t(protection)]; }
-
-Protection parse_protection(std::string_view text) {
-  if (const auto known = find_enumerator<Protection>(kProtections, text)) return *known;
-  fail(ErrorKind::kConfig, "protect connections by '{}': expected none, authenticate or encrypt",
-       text);
 }
 
 SealKey::~SealKey() { sodium_memzero(bytes_.data(), bytes_.size()); }

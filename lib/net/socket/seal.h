@@ -24,6 +24,7 @@
 #include <string_view>
 
 #include "lib/base/error.h"
+#include "lib/net/socket/protection.h"
 
 namespace gxp {
 
@@ -35,12 +36,6 @@ std::string_view to_string(Cipher cipher);
 uint32_t supported_ciphers();
 // The fastest that both sets have.
 Cipher choose_cipher(uint32_t ours, uint32_t theirs);
-
-// How the bytes of a connection are protected.
-enum class Protection : uint8_t { kNone, kAuthenticate, kEncrypt };
-// "none", "authenticate", "encrypt"; anything else throws kConfig.
-Protection parse_protection(std::string_view text);
-std::string_view to_string(Protection protection);
 
 // Wiped on destruction. Copies are independent.
 class SealKey {

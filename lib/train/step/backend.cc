@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <string_view>
 #include <utility>
 
-#include "lib/base/find_row.h"
 #include "lib/replay/device_terms.h"
 #include "lib/replay/hardware.h"
 #include "lib/tensor/tensor.h"
@@ -26,7 +24,7 @@ struct RanksHere {
 };
 
 struct DeviceRow {
-  std::string_view name;
+  Choice<TrainDevice> device;
   Support (*probe)();
   Backend (*make)(const TrainConfig& config, const RanksHere& ranks);
 };
@@ -57,8 +55,8 @@ Backend make_cpu(const TrainConfig& config, const RanksHere& ranks) {
 }
 
 // In the order in which `auto` prefers them.
-constexpr std::array kDevices = {DeviceRow{"cuda", probe_cuda, make_cuda},
-                                 DeviceRow{"cpu", probe_cpu, make_cpu}};
+constexpr std::array kDevices = {DeviceRow{TrainDevice::kCuda, probe_cuda, make_cuda},
+                                 DeviceRow{TrainDevice::kCpu, probe_cpu, make_cpu}};
 
 }  // namespace
 
@@ -69,34 +67,33 @@ int thread_count(const TrainConfig& config, int local_world_size) {
 Backend make_backend(const TrainConfig& config, int local_world_size, int local_rank) {
   const bool any = config.device == TrainDevice::kAuto;
   std::string refused;  // "cuda: no driver"
-  std::vector<std::string> names{"auto"};
   for (const DeviceRow& row : kDevices) {
-    names.emplace_back(row.name);
-    if (!any && row.name != config.device.word()) continue;
+    if (!any && row.device != config.device) continue;
     const Support support = row.probe();
     if (support) {
-      if (config.cuda_graphs == CudaGraphs::kOn && row.name != "cuda")
+      if (config.cuda_graphs == CudaGraphs::kOn && row.device != TrainDevice::kCuda)
         fail(ErrorKind::kConfig,
-             "train.cuda_graphs on: device {} has no CUDA graphs{}; use auto or off", row.name,
+             "train.cuda_graphs on: device {} has no CUDA graphs{}; use auto or off", row.device,
              refused);
-      if (!config.profile_steps.empty() && row.name != "cuda")
+      if (!config.profile_steps.empty() && row.device != TrainDevice::kCuda)
         fail(ErrorKind::kConfig,
              "train.profile_steps {}: CUDA's profilers do not see device {}{}; leave it out",
-             config.profile_steps, row.name, refused);
-      if (config.matmul == MatmulType::kTf32 && row.name != "cuda")
+             config.profile_steps, row.device, refused);
+      if (config.matmul == MatmulType::kTf32 && row.device != TrainDevice::kCuda)
         fail(ErrorKind::kConfig,
-             "train.matmul tf32: device {} has no tensor cores{}; use precision", row.name,
+             "train.matmul tf32: device {} has no tensor cores{}; use precision", row.device,
              refused);
       Backend backend = row.make(config, {local_world_size, local_rank});
-      if (any) backend.choice = fmt::format("train.device auto: {}{}", row.name, refused);
+      if (any) backend.choice = fmt::format("train.device auto: {}{}", row.device, refused);
       return backend;
     }
     if (!any)
-      fail(ErrorKind::kUnavailable, "train on train.device {}: {}; use auto or cpu", row.name,
+      fail(ErrorKind::kUnavailable, "train on train.device {}: {}; use auto or cpu", row.device,
            support.reason);
-    refused += fmt::format("; not {}: {}", row.name, support.reason);
+    refused += fmt::format("; not {}: {}", row.device, support.reason);
   }
-  fail_unknown(ErrorKind::kConfig, "train.device", config.device.word(), names);
+  GXP_ASSERT(false);  // every device has a row, and a CPU is always there
+  return {};
 }
 
 Backend make_host_backend(std::unique_ptr<Device> device, const TrainConfig& config,

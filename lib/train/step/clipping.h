@@ -17,7 +17,7 @@
 
 namespace gxp {
 
-// Carries out kMeasureGradients, kGatherNorm and kClipGradients.
+// Carries out the operations of the part kClipping (op_kinds.inc).
 //   Norm     one sum of squares for each part of all parameters, whichever rank holds it, added in
 //            their order: so the norm has the same bits under every strategy.
 //   Results  loss, grad_norm, stop_requested and skipped of the step, and its gradient_factor.

@@ -15,7 +15,7 @@
 
 namespace gxp {
 
-// Carries out kNextBatch, kForward, kLoss, kRecompute, kBackward and kReduceLoss.
+// Carries out the operations of the part kForwardBackward (op_kinds.inc).
 //   Errors   kIo, kCorrupt: the data.
 class ForwardBackward {
  public:

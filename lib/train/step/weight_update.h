@@ -11,8 +11,8 @@
 
 namespace gxp {
 
-// Carries out kUpdate, kPrepareUpdate, kGatherDirections and kUpdateWhole. A skipped step
-// changes nothing. All tensors are found before the first step.
+// Carries out the operations of the part kWeightUpdate (op_kinds.inc). A skipped step changes
+// nothing. All tensors are found before the first step.
 //   Threads  one at a time. The functions that are returned run on the lane of their operation.
 //   Errors   kConfig, from the constructor: optim.name is unknown. kPeer, from the functions of
 //            kGatherDirections: a rank failed.

@@ -1,6 +1,5 @@
 #include "lib/transport/shm/shm_stream.h"
 
-#include <sodium.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -13,7 +12,7 @@
 #include "lib/base/bytes.h"
 #include "lib/net/socket/unix_socket.h"
 #include "lib/transport/backoff.h"
-#include "lib/transport/stream/mesh.h"
+#include "lib/transport/stream/local_mesh.h"
 
 namespace gxp {
 
@@ -24,25 +23,6 @@ constexpr size_t kSlotBytes = 64 << 10;
 constexpr size_t kMinSlotBytes = 4 << 10;
 constexpr size_t kSegmentBytes = 8 << 20;
 constexpr size_t kBellBytes = 4096;
-
-// Not to be guessed, so that nobody can take it first.
-std::string random_name() {
-  std::array<unsigned char, 16> random{};
-  std::array<char, 2 * random.size() + 1> text{};
-  randombytes_buf(random.data(), random.size());
-  return fmt::format("gxp-{}",
-                     sodium_bin2hex(text.data(), text.size(), random.data(), random.size()));
-}
-
-std::vector<Fd> connect_locally(const TransportContext& context, const JoinedPairs& joins) {
-  const std::string name = random_name();
-  const auto is_here = [&](int peer) { return joins(context.rank, peer); };
-  return connect_mesh(context, {.name = "shm",
-                                .listener = listen_unix(name, std::max(64, context.world_size)),
-                                .address = name,
-                                .connect = connect_unix,
-                                .joins = is_here});
-}
 
 std::string name_of(size_t rank) { return fmt::format("rank {}", rank); }
 
@@ -133,7 +113,7 @@ void ShmStream::read_bells() {
 }
 
 ShmPeers connect_shm_streams(const TransportContext& context, const JoinedPairs& joins) {
-  std::vector<Fd> sockets = connect_locally(context, joins);
+  std::vector<Fd> sockets = connect_local_mesh(context, "shm", joins);
   std::vector<int> places;  // of each rank among those of this host
   int ranks = 0;
   for (size_t rank = 0; rank < sockets.size(); ++rank) {

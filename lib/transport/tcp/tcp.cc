@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lib/base/choice.h"
 #include "lib/base/log.h"
 #include "lib/net/identity/identity.h"
 #include "lib/net/socket/resolve.h"
@@ -92,7 +93,7 @@ Fd connect_unpaced(const std::string& address, std::string_view peer, Deadline d
 
 // Also of ranks that would not say so by differing settings (lib/net/store/configuration.h).
 void agree_on_protection(const TransportContext& context) {
-  const auto mine = std::string(to_string(context.tcp.protect));
+  const std::string mine(Choice(context.tcp.protect));
   const auto all = context.store->gather("tcp protect", mine, context.deadline);
   for (size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank] == all[0]) continue;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/base/choice.h"
 #include "lib/transport/verbs/verbs.h"
 #include "lib/transport/verbs/verbs_context.h"
 #include "lib/transport/verbs/verbs_find.h"
@@ -15,7 +16,7 @@ std::string obstacle_of(const TransportContext& context) {
   return fmt::format(
       "must protect its traffic (comm.protect = \"{}\"), which RDMA cannot do; \"none\" trusts the "
       "network",
-      to_string(context.tcp.protect));
+      Choice(context.tcp.protect));
 }
 
 VerbsSharer sharer_among(const TransportContext& context, const auto& shares_with) {

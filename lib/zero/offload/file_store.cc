@@ -96,11 +96,11 @@ class FileStore final : public OffloadStore {
   }
 
   void open_queue() {
-    if (options_.io != "pread") {
+    if (options_.io != OffloadIo::kPread) {
       Support support;
       queue_ = make_uring_queue(fd_.get(), support);
       if (queue_ != nullptr) return;
-      if (options_.io == "io_uring")
+      if (options_.io == OffloadIo::kIoUring)
         fail(ErrorKind::kUnavailable, "offload.io io_uring: {}; use auto or pread", support.reason);
       substitute_ = fmt::format(" ({})", support.reason);
     }

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "lib/config/parallel_config.h"
 #include "lib/device/device.h"
 
 namespace gxp {
@@ -42,9 +43,9 @@ class OffloadStore {
 std::unique_ptr<OffloadStore> make_memory_store(Device& device, Stream& stream, uint64_t bytes);
 
 struct FileStoreOptions {
-  std::string directory;    // that exists
-  std::string name;         // in errors: "rank 3's optimizer state"
-  std::string io = "auto";  // offload.io
+  std::string directory;  // that exists
+  std::string name;       // in errors: "rank 3's optimizer state"
+  OffloadIo io = OffloadIo::kAuto;
 };
 
 // An unlinked file, so that nothing is left of it however the process ends. All of its blocks are

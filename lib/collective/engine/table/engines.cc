@@ -165,7 +165,7 @@ const EngineRow& choose_engine(const CommConfig& comm) {
          "comm.nccl_min_ctas = {}, comm.nccl_max_ctas = {}: engine '{}' is not NCCL; leave them at "
          "0",
          comm.nccl_min_ctas, comm.nccl_max_ctas, row.name);
-  if (row.name == "native") return row;
+  if (row.is_own) return row;
   require_own_choice(row.name, {.algorithm = comm.algorithm,
                                 .channels = comm.channels,
                                 .segment_bytes = comm.segment_bytes});

@@ -34,6 +34,8 @@ struct EngineRow {
   // Whether its own launcher starts the ranks and its library brings them together: then they need
   // neither gxp's store nor its secret.
   bool joins_ranks;
+  // Whether it runs gxp's algorithms over gxp's transports, to which the settings of [comm] apply.
+  bool is_own;
   // Whether this build has it and this machine what it needs.
   Support (*probe)();
   std::unique_ptr<Engine> (*make)(const EngineContext& context);
