@@ -47,16 +47,13 @@ void BatchLoader::start(uint64_t position) {
   written_ = taken_ = 0;  // no lock: no other thread runs
   error_ = nullptr;
   runs_ = true;
-  thread_ = start_thread("gxp-loader",
-                         [this, position](const std::stop_token& token) { run(token, position); });
+  thread_ = start_thread("gxp-loader", [this, position](const std::stop_token& stop) {
+    read_ahead(stop, position);
+    const std::lock_guard lock(mutex_);
+    runs_ = false;
+    changed_.notify_all();
+  });
   pthread_setname_np(thread_.native_handle(), "gxp-loader");
-}
-
-void BatchLoader::run(const std::stop_token& stop, uint64_t position) {
-  read_ahead(stop, position);
-  const std::lock_guard lock(mutex_);
-  runs_ = false;
-  changed_.notify_all();
 }
 
 void BatchLoader::read_ahead(const std::stop_token& stop, uint64_t position) {

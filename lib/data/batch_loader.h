@@ -53,7 +53,6 @@ class BatchLoader {
   using Slot = std::vector<int32_t>;
 
   void stop();
-  void run(const std::stop_token& stop, uint64_t position);
   void read_ahead(const std::stop_token& stop, uint64_t position);
   void read(uint64_t position, Slot& slot) const;
 
