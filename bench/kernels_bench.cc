@@ -117,8 +117,14 @@ class Bench {
                               bias.tensor, 1e-5f);
     });
     moved("layernorm_backward", 4 * n * c, [&] {
-      ops_->layernorm_backward(dx.tensor, weight.tensor, bias.tensor, out.tensor, x.tensor,
-                               mean.tensor, rstd.tensor, weight.tensor);
+      ops_->layernorm_backward({.dx = dx.tensor,
+                                .dweight = weight.tensor,
+                                .dbias = bias.tensor,
+                                .dout = out.tensor,
+                                .x = x.tensor,
+                                .mean = mean.tensor,
+                                .rstd = rstd.tensor,
+                                .weight = weight.tensor});
     });
   }
 

@@ -73,6 +73,37 @@ void check_free_memory(RunConfig& run, const PlannedRanks& planned, const Enviro
   settle_keep(run, choose_keep(run, planned, environment, free, need), communicator);
 }
 
+// This process's part as one of the job's ranks.
+int train_on_rank(const TrainOptions& options, const RunConfig& config, JobSettings job,
+                  const PlannedRanks& planned, const Environment& environment) {
+  const RankIdentity identity = identity_from(environment);
+  if (identity.world_size > 1) set_log_rank(identity.rank);  // also that of the lanes' threads
+  RunConfig run = settings_on(config, {.nproc = identity.local_world_size});
+  Backend backend = make_backend(run.train, identity.local_world_size, identity.local_rank);
+  // What was "auto" is known now, and what is planned depends on it.
+  const bool on_gpu = backend.device->space() == MemorySpace::kCuda;
+  run.train.device = on_gpu ? TrainDevice::kCuda : TrainDevice::kCpu;
+  if (!backend.has_cudnn) run.train.attention = AttentionChoice::kOwn;
+  if (on_gpu) job.gpu = backend.device.get();
+  RunSummary summary;
+  ClassMeasurement times;
+  run_rank(options.launch, environment, job, backend.host(), [&](Communicator& communicator) {
+    // Before all ranks have come, there is nothing to save.
+    if (!options.times.by_class) catch_stop_signals(identity.launcher != LauncherKind::kGxp);
+    check_free_memory(run, planned, environment, *backend.device, communicator);
+    if (options.times.by_class)
+      times = measure_classes(run, communicator, backend);
+    else
+      summary = run_training(run, communicator, backend, options.run);
+  });
+  const int ranks = identity.world_size;
+  if (identity.rank == 0 && options.times.by_class)
+    print_times(times, options.times, run, *backend.device, ranks, options.format);
+  else if (identity.rank == 0)
+    print_result(summary, ranks, options.format);
+  return summary.signal == 0 ? kExitOk : exit_code_after_signal(summary.signal);
+}
+
 int run(TrainOptions& options) {
   const Environment environment = process_environment();
   const LoadedConfig config = load_config(options.config_path, options.sets, environment);
@@ -93,37 +124,10 @@ int run(TrainOptions& options) {
                       .source = "train.device_memory_bytes",
                       .on_gpu = config.run.train.device == TrainDevice::kCuda});
   if (const auto launched = launch_ranks(options.launch, environment, job.comm)) return *launched;
-
   options.run.settings = job.configuration;
   options.run.resolved_settings = print_config(config);
   options.run.stop_signal = stop_signal;
-  RunSummary summary;
-  ClassMeasurement times;
-  const RankIdentity identity = identity_from(environment);
-  if (identity.world_size > 1) set_log_rank(identity.rank);  // also that of the lanes' threads
-  RunConfig run = settings_on(config.run, {.nproc = identity.local_world_size});
-  Backend backend = make_backend(run.train, identity.local_world_size, identity.local_rank);
-  // What was "auto" is known now, and what is planned depends on it.
-  run.train.device =
-      backend.device->space() == MemorySpace::kCuda ? TrainDevice::kCuda : TrainDevice::kCpu;
-  if (!backend.has_cudnn) run.train.attention = AttentionChoice::kOwn;
-  JobSettings placed = job;
-  if (backend.device->space() == MemorySpace::kCuda) placed.gpu = backend.device.get();
-  run_rank(options.launch, environment, placed, backend.host(), [&](Communicator& communicator) {
-    // Before all ranks have come, there is nothing to save.
-    if (!options.times.by_class) catch_stop_signals(identity.launcher != LauncherKind::kGxp);
-    check_free_memory(run, planned, environment, *backend.device, communicator);
-    if (options.times.by_class)
-      times = measure_classes(run, communicator, backend);
-    else
-      summary = run_training(run, communicator, backend, options.run);
-  });
-  const int ranks = identity.world_size;
-  if (identity.rank == 0 && options.times.by_class)
-    print_times(times, options.times, run, *backend.device, ranks, options.format);
-  else if (identity.rank == 0)
-    print_result(summary, ranks, options.format);
-  return summary.signal == 0 ? kExitOk : exit_code_after_signal(summary.signal);
+  return train_on_rank(options, config.run, job, planned, environment);
 }
 
 }  // namespace

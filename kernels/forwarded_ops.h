@@ -36,11 +36,8 @@ class ForwardedOps : public Ops {
                        ConstTensor weight, ConstTensor bias) override {
     return run(OpsCall::kNormAgain, &Ops::layernorm_apply, out, x, mean, rstd, weight, bias);
   }
-  void layernorm_backward(Tensor dx, Tensor dweight, Tensor dbias, ConstTensor dout, ConstTensor x,
-                          ConstTensor mean, ConstTensor rstd, ConstTensor weight,
-                          const StreamOutputs& also) override {
-    return run(OpsCall::kNormBackward, &Ops::layernorm_backward, dx, dweight, dbias, dout, x, mean,
-               rstd, weight, also);
+  void layernorm_backward(const NormBackward& norm) override {
+    return run(OpsCall::kNormBackward, &Ops::layernorm_backward, norm);
   }
   void rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight,
                        float eps) override {
@@ -49,10 +46,8 @@ class ForwardedOps : public Ops {
   void rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight) override {
     return run(OpsCall::kNormAgain, &Ops::rmsnorm_apply, out, x, rstd, weight);
   }
-  void rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, ConstTensor x,
-                        ConstTensor rstd, ConstTensor weight, const StreamOutputs& also) override {
-    return run(OpsCall::kNormBackward, &Ops::rmsnorm_backward, dx, dweight, dout, x, rstd, weight,
-               also);
+  void rmsnorm_backward(const NormBackward& norm) override {
+    return run(OpsCall::kNormBackward, &Ops::rmsnorm_backward, norm);
   }
   void attention_forward(Tensor out, Tensor lse, ConstTensor qkv, int heads) override {
     return run(OpsCall::kAttention, &Ops::attention_forward, out, lse, qkv, heads);

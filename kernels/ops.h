@@ -160,6 +160,19 @@ struct StreamOutputs {
       {};  // (C), ADDED: of x before it is rounded, the gradient of the layer's bias
 };
 
+// The backward pass of a layer norm, or of an RMS norm, which has neither mean nor bias.
+struct NormBackward {
+  Tensor dx;            // (N, C), ADDED: it already holds the residual path's gradient
+  Tensor dweight = {};  // (C), ADDED; dbias likewise; each may be empty
+  Tensor dbias = {};
+  ConstTensor dout;  // (N, C), the gradient of the norm's output
+  ConstTensor x;     // (N, C), its input
+  ConstTensor mean = {};
+  ConstTensor rstd;         // (N), as forward has made them
+  ConstTensor weight;       // (C)
+  StreamOutputs also = {};  // of dx; `rounded` is of dout's type
+};
+
 // Queries (B, T, H * D), keys and values (B, T, G * D), each in an array of its own: query head j
 // reads head j / (H / G) of keys and values, and G divides H (Ainslie et al., arXiv:2305.13245).
 template <class AnyTensor>
@@ -195,11 +208,7 @@ class Ops {
   // out as above from given statistics: backward needs it again if forward did not keep it.
   virtual void layernorm_apply(Tensor out, ConstTensor x, ConstTensor mean, ConstTensor rstd,
                                ConstTensor weight, ConstTensor bias) = 0;
-  // dx(N, C) += gradient through the norm (ADDED: dx already holds the residual path's gradient);
-  // dweight(C), dbias(C) +=. `also` is made of dx; its `rounded` is of dout's type.
-  virtual void layernorm_backward(Tensor dx, Tensor dweight, Tensor dbias, ConstTensor dout,
-                                  ConstTensor x, ConstTensor mean, ConstTensor rstd,
-                                  ConstTensor weight, const StreamOutputs& also = {}) = 0;
+  virtual void layernorm_backward(const NormBackward& norm) = 0;
 
   // RMS norm (Zhang & Sennrich, arXiv:1910.07467), eps inside the root.
   // rstd(N) = 1 / sqrt(mean of x^2 + eps), an output; out(N, C) = x * rstd * weight.
@@ -207,10 +216,7 @@ class Ops {
                                float eps) = 0;
   // out as above from a given rstd, with the same bits.
   virtual void rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight) = 0;
-  // dx(N, C) += gradient through the norm (ADDED, as layernorm_backward does); dweight(C) +=.
-  virtual void rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, ConstTensor x,
-                                ConstTensor rstd, ConstTensor weight,
-                                const StreamOutputs& also = {}) = 0;
+  virtual void rmsnorm_backward(const NormBackward& norm) = 0;
 
   // Element-wise operations: all tensors have the same number of elements, in any shape. A backend
   // has one function for all of them, apply(); kernels/math/elementwise.h has their arithmetic.

@@ -72,23 +72,17 @@ void measure(Communicator& communicator, const ProbeOptions& options,
 std::vector<MeasuredLink> measure_all(const TopoProbeOptions& options,
                                       const Environment& environment, const CommConfig& comm) {
   const std::unique_ptr<Device> device = make_cpu_device();
-  const JobSettings job = job_of(options, comm);
+  JobSettings job = job_of(options, comm);
+  if (comm.transport == "auto" && choose_engine(comm).is_own)
+    job.transports = transports_for_all_hosts();
   std::vector<MeasuredLink> measured;
-  if (comm.transport != "auto" || !choose_engine(comm).is_own) {
-    run_rank(options.launch, environment, job, *device, [&](Communicator& communicator) {
-      measure(communicator, {.seconds = options.seconds}, measured);
-    });
-    return measured;
-  }
   std::string before;
-  run_rank_on_transports(
-      transports_for_all_hosts(), options.launch, environment, job, *device,
-      [&](Communicator& communicator) {
-        const std::string last = std::exchange(before, communicator.transport_name());
-        if (last == before) return;
-        measure(communicator, {.seconds = options.seconds, .only_within_hosts = !last.empty()},
-                measured);
-      });
+  run_rank(options.launch, environment, job, *device, [&](Communicator& communicator) {
+    const std::string last = std::exchange(before, communicator.transport_name());
+    if (last == before) return;
+    measure(communicator, {.seconds = options.seconds, .only_within_hosts = !last.empty()},
+            measured);
+  });
   return measured;
 }
 

@@ -103,37 +103,33 @@ void CpuNorms::layernorm_apply(Tensor out, ConstTensor x, ConstTensor mean, Cons
   });
 }
 
-NormGradients CpuNorms::gradients_of(const Tensor& dx, const ConstTensor& dout,
-                                     const ConstTensor& x, const ConstTensor& rstd,
-                                     const ConstTensor& weight) {
-  const size_t rows = x.shape.rows();
-  const size_t columns = x.shape.columns();
-  GXP_ASSERT(dout.shape.rows() == rows && dout.shape.columns() == columns);
-  return {.dx = matrix_of(dx, rows, columns),
+NormGradients CpuNorms::gradients_of(const NormBackward& norm) {
+  const size_t rows = norm.x.shape.rows();
+  const size_t columns = norm.x.shape.columns();
+  GXP_ASSERT(norm.dout.shape.rows() == rows && norm.dout.shape.columns() == columns);
+  return {.dx = matrix_of(norm.dx, rows, columns),
           .dout = nullptr,
-          .x = matrix_of(x, rows, columns),
+          .x = matrix_of(norm.x, rows, columns),
           .mean = nullptr,
-          .rstd = vector_of(rstd, rows),
-          .weight = floats_of(weight, columns, weight_),
+          .rstd = vector_of(norm.rstd, rows),
+          .weight = floats_of(norm.weight, columns, weight_),
           .columns = columns};
 }
 
-void CpuNorms::layernorm_backward(Tensor dx, Tensor dweight, Tensor dbias, ConstTensor dout,
-                                  ConstTensor x, ConstTensor mean, ConstTensor rstd,
-                                  ConstTensor weight, const StreamOutputs& also) {
-  NormGradients all = gradients_of(dx, dout, x, rstd, weight);
-  all.mean = vector_of(mean, x.shape.rows());
+void CpuNorms::layernorm_backward(const NormBackward& norm) {
+  NormGradients all = gradients_of(norm);
+  all.mean = vector_of(norm.mean, norm.x.shape.rows());
   const size_t columns = all.columns;
-  const RowBlocks blocks(x.shape.rows());
+  const RowBlocks blocks(norm.x.shape.rows());
   const auto of_block = [&](size_t first, size_t count, const float* upstream, float* sums) {
     NormGradients args = from_row(all, first, upstream);
     args.mean += first;
     kernels_.layernorm_backward(args, 0, count, sums, sums + columns);
   };
-  const float* partial = sum_blocks(dout, blocks, 2 * columns, of_block);
-  add_partial_sums(dweight, partial, blocks, {0, columns, 2 * columns});
-  add_partial_sums(dbias, partial, blocks, {columns, columns, 2 * columns});
-  round_and_sum(also, dx);
+  const float* partial = sum_blocks(norm.dout, blocks, 2 * columns, of_block);
+  add_partial_sums(norm.dweight, partial, blocks, {0, columns, 2 * columns});
+  add_partial_sums(norm.dbias, partial, blocks, {columns, columns, 2 * columns});
+  round_and_sum(norm.also, norm.dx);
 }
 
 void CpuNorms::rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight,
@@ -165,16 +161,15 @@ void CpuNorms::rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstT
   });
 }
 
-void CpuNorms::rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, ConstTensor x,
-                                ConstTensor rstd, ConstTensor weight, const StreamOutputs& also) {
-  const NormGradients all = gradients_of(dx, dout, x, rstd, weight);
-  const RowBlocks blocks(x.shape.rows());
+void CpuNorms::rmsnorm_backward(const NormBackward& norm) {
+  const NormGradients all = gradients_of(norm);
+  const RowBlocks blocks(norm.x.shape.rows());
   const auto of_block = [&](size_t first, size_t count, const float* upstream, float* sums) {
     kernels_.rmsnorm_backward(from_row(all, first, upstream), 0, count, sums);
   };
-  const float* partial = sum_blocks(dout, blocks, all.columns, of_block);
-  add_partial_sums(dweight, partial, blocks, {0, all.columns, all.columns});
-  round_and_sum(also, dx);
+  const float* partial = sum_blocks(norm.dout, blocks, all.columns, of_block);
+  add_partial_sums(norm.dweight, partial, blocks, {0, all.columns, all.columns});
+  round_and_sum(norm.also, norm.dx);
 }
 
 const float* CpuNorms::floats_of(const ConstTensor& vector, size_t count, Scratch& scratch) const {

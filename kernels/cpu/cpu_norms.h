@@ -21,14 +21,11 @@ class CpuNorms : public virtual Ops {
                          ConstTensor bias, float eps) override;
   void layernorm_apply(Tensor out, ConstTensor x, ConstTensor mean, ConstTensor rstd,
                        ConstTensor weight, ConstTensor bias) override;
-  void layernorm_backward(Tensor dx, Tensor dweight, Tensor dbias, ConstTensor dout, ConstTensor x,
-                          ConstTensor mean, ConstTensor rstd, ConstTensor weight,
-                          const StreamOutputs& also) override;
+  void layernorm_backward(const NormBackward& norm) override;
   void rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight,
                        float eps) override;
   void rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight) override;
-  void rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, ConstTensor x,
-                        ConstTensor rstd, ConstTensor weight, const StreamOutputs& also) override;
+  void rmsnorm_backward(const NormBackward& norm) override;
 
  private:
   struct RowBlocks;
@@ -40,8 +37,7 @@ class CpuNorms : public virtual Ops {
   // A vector of parameters as floats: its own memory, or `scratch`'s.
   const float* floats_of(const ConstTensor& vector, size_t count, Scratch& scratch) const;
   // What the backward pass of either norm reads and writes, but `dout` and `mean`.
-  NormGradients gradients_of(const Tensor& dx, const ConstTensor& dout, const ConstTensor& x,
-                             const ConstTensor& rstd, const ConstTensor& weight);
+  NormGradients gradients_of(const NormBackward& norm);
   template <class Body>
   const float* sum_blocks(const ConstTensor& dout, const RowBlocks& blocks, size_t width,
                           const Body& body);

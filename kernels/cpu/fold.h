@@ -18,13 +18,14 @@ struct FoldTask {
   bool prefetch = false;  // the operands lie beyond this core's cache
 };
 
-using FoldPair = void (*)(const FoldTask& task, const std::byte* a, const std::byte* b);
-// (q[0] op q[1]) op (q[2] op q[3])
-using FoldQuad = void (*)(const FoldTask& task, const std::byte* const (&q)[4]);
+// The first byte of each operand, of which a kernel has a fixed number.
+using FoldKernel = void (*)(const FoldTask& task, const std::byte* const* operands);
 
 struct FoldKernels {
-  FoldPair (*pair)(DType dtype, ReduceOp op);  // of a supported type and operation
-  FoldQuad (*quad)(DType dtype, ReduceOp op);  // null but for sums of f32, f16 and bf16
+  // Of two operands a, b: a op b. The type supports the operation.
+  FoldKernel (*pair)(DType dtype, ReduceOp op);
+  // Of four operands q: (q[0] op q[1]) op (q[2] op q[3]). Null but for sums of f32, f16 and bf16.
+  FoldKernel (*quad)(DType dtype, ReduceOp op);
   // f64, f32, f16 and bf16 only.
   void (*scale)(std::byte* data, size_t bytes, DType dtype, double factor);
 };

@@ -57,16 +57,24 @@ class Tree {
   [[nodiscard]] bool is_flat() const {
     return sources_.size() == 2 || (sources_.size() == 4 && quad_ != nullptr);
   }
-  // A tile of at most kTileBytes.
-  void fold(std::span<std::byte* const> targets, size_t offset, size_t bytes) const {
-    FoldTask task = {targets, offset, bytes};
-    fold_leaves({0, leaves_}, task, offset);
-  }
-
- private:
   struct Leaves {
     size_t first, count;
   };
+  [[nodiscard]] Leaves leaves() const { return {0, leaves_}; }
+  // Folds these leaves, from byte `at` of the sources on: at most kTileBytes unless is_flat(). By
+  // reference: to copy what was just stored costs as much as a small fold.
+  void fold(const Leaves& leaves, FoldTask& task, size_t at) const {
+    const auto [first, count] = leaves;
+    if (count == 4 && quad_ != nullptr) return fold_four(leaves, task, at);
+    Tile tiles[2];
+    const std::byte* const operands[] = {
+        operand({first, count / 2}, tiles[0], at, task.bytes),
+        operand({first + count / 2, count / 2}, tiles[1], at, task.bytes)};
+    task.prefetch = far_ && count == 2;
+    pair_(task, operands);
+  }
+
+ private:
   struct alignas(64) Tile {
     std::byte bytes[kTileBytes];
   };
@@ -79,24 +87,15 @@ class Tree {
     std::byte* const target[] = {tile.bytes};
     FoldTask task = {target, 0, bytes, far_};
     if (leaves.count == 1) {
-      pair_(task, sources_[2 * i] + at, sources_[2 * i + 1] + at);
+      const std::byte* const pair[] = {sources_[2 * i] + at, sources_[2 * i + 1] + at};
+      pair_(task, pair);
     } else {
-      fold_leaves(leaves, task, at);
+      fold(leaves, task, at);
     }
     return tile.bytes;
   }
 
-  // By reference: to copy what was just stored costs as much as a small fold.
-  void fold_leaves(const Leaves& leaves, FoldTask& task, size_t at) const {
-    const auto [first, count] = leaves;
-    if (count == 4 && quad_) return fold_quad(leaves, task, at);
-    Tile tiles[2];
-    const std::byte* a = operand({first, count / 2}, tiles[0], at, task.bytes);
-    const std::byte* b = operand({first + count / 2, count / 2}, tiles[1], at, task.bytes);
-    task.prefetch = far_ && count == 2;
-    pair_(task, a, b);
-  }
-  void fold_quad(const Leaves& leaves, FoldTask& task, size_t at) const {
+  void fold_four(const Leaves& leaves, FoldTask& task, size_t at) const {
     Tile tiles[4];
     const std::byte* operands[4];
     for (size_t i = 0; i < 4; ++i)
@@ -108,8 +107,8 @@ class Tree {
   std::span<const std::byte* const> sources_;
   size_t leaves_;
   bool far_;
-  FoldPair pair_;
-  FoldQuad quad_;
+  FoldKernel pair_;
+  FoldKernel quad_;
 };
 
 void copy_all(std::span<std::byte* const> targets, const std::byte* source, size_t bytes) {
@@ -155,7 +154,8 @@ void fold(Memory into, ConstMemory a, ConstMemory b, DType dtype, ReduceOp op) {
   GXP_ASSERT(into.bytes == a.bytes && into.bytes == b.bytes && is_whole(into.bytes, dtype));
   GXP_ASSERT(is_supported(op, dtype));
   std::byte* const target[] = {into.data};
-  widest().pair(dtype, op)({target, 0, into.bytes, is_far(into.bytes)}, a.data, b.data);
+  const std::byte* const operands[] = {a.data, b.data};
+  widest().pair(dtype, op)({target, 0, into.bytes, is_far(into.bytes)}, operands);
 }
 
 void fold_all(std::span<std::byte* const> targets, std::span<const std::byte* const> sources,
@@ -164,8 +164,10 @@ void fold_all(std::span<std::byte* const> targets, std::span<const std::byte* co
   if (sources.size() == 1) return copy_all(targets, sources[0], bytes);
   const Tree tree(sources, dtype, op, is_far(bytes));
   const size_t tile = tree.is_flat() ? bytes : kTileBytes;
-  for (size_t offset = 0; offset < bytes; offset += tile)
-    tree.fold(targets, offset, std::min(tile, bytes - offset));
+  for (size_t offset = 0; offset < bytes; offset += tile) {
+    FoldTask task = {targets, offset, std::min(tile, bytes - offset)};
+    tree.fold(tree.leaves(), task, offset);
+  }
 }
 
 void scale(Memory data, DType dtype, double factor) {

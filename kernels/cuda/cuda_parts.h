@@ -35,14 +35,11 @@ class CudaNorms : public virtual Ops {
                          ConstTensor bias, float eps) override;
   void layernorm_apply(Tensor out, ConstTensor x, ConstTensor mean, ConstTensor rstd,
                        ConstTensor weight, ConstTensor bias) override;
-  void layernorm_backward(Tensor dx, Tensor dweight, Tensor dbias, ConstTensor dout, ConstTensor x,
-                          ConstTensor mean, ConstTensor rstd, ConstTensor weight,
-                          const StreamOutputs& also) override;
+  void layernorm_backward(const NormBackward& norm) override;
   void rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight,
                        float eps) override;
   void rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight) override;
-  void rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, ConstTensor x,
-                        ConstTensor rstd, ConstTensor weight, const StreamOutputs& also) override;
+  void rmsnorm_backward(const NormBackward& norm) override;
 
  private:
   CudaQueue& queue_;

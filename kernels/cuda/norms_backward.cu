@@ -43,7 +43,7 @@ __device__ GradientMeans sum_of_block(GradientMeans sums) {
 }
 
 template <class Dout, class Weight>
-struct NormBackward {
+struct NormRows {
   size_t rows;
   unsigned columns;
   float* dx;
@@ -59,7 +59,7 @@ struct NormBackward {
 };
 
 template <int N, class Dout, class Weight>
-__device__ GradientMeans gradient_means(const NormBackward<Dout, Weight>& norm, size_t first,
+__device__ GradientMeans gradient_means(const NormRows<Dout, Weight>& norm, size_t first,
                                         float mean, float rstd) {
   GradientMeans sums{0, 0};
   for_columns<N>(norm.columns, [&](unsigned i) {
@@ -89,7 +89,7 @@ __device__ __forceinline__ void add_to(float* sums, const Floats<N>& terms) {
 // dout as well takes 52 registers, which half as many threads of a multiprocessor have; these are
 // read again from the L1 cache.
 template <int N, class Dout, class Weight>
-__device__ void add_gradients(const NormBackward<Dout, Weight>& norm, size_t row, float* sums,
+__device__ void add_gradients(const NormRows<Dout, Weight>& norm, size_t row, float* sums,
                               LargestWritten& largest) {
   const size_t first = row * norm.columns;
   const float mean = norm.mean == nullptr ? 0.0f : norm.mean[row];
@@ -125,7 +125,7 @@ __device__ void add_gradients(const NormBackward<Dout, Weight>& norm, size_t row
 // itself. A thread sees the same columns throughout, so there is nothing to wait for.
 template <int N, class Dout, class Weight>
 __global__ void __launch_bounds__(kMostThreads, kResidentThreads / kMostThreads)
-    norm_backward_kernel(NormBackward<Dout, Weight> norm, float* partial, bool in_shared) {
+    norm_backward_kernel(NormRows<Dout, Weight> norm, float* partial, bool in_shared) {
   float* const of_block =
       partial == nullptr ? nullptr : partial + size_t{blockIdx.x} * norm.vectors * norm.columns;
   float* const sums = of_block != nullptr && in_shared ? dynamic_shared<float>() : of_block;
@@ -157,27 +157,25 @@ struct CudaNormBackward {
   [[nodiscard]] unsigned vectors() const { return 1u + (mean != nullptr) + sums_dx; }
 };
 
-CudaNormBackward backward_of(const Tensor& dx, const ConstTensor& dout, const ConstTensor& x,
-                             const ConstTensor& rstd, const ConstTensor& weight,
-                             const StreamOutputs& also) {
-  const size_t rows = x.shape.rows();
-  const size_t columns = x.shape.columns();
-  GXP_ASSERT(dout.shape.rows() == rows && dout.shape.columns() == columns);
-  GXP_ASSERT(weight.count() == columns);
-  const CudaArray rounded = array_of(also.rounded);
-  GXP_ASSERT(rounded.data == nullptr ||
-             (rounded.type == dout.dtype && also.rounded.count() == rows * columns));
+CudaNormBackward backward_of(const NormBackward& norm) {
+  const size_t rows = norm.x.shape.rows();
+  const size_t columns = norm.x.shape.columns();
+  GXP_ASSERT(norm.dout.shape.rows() == rows && norm.dout.shape.columns() == columns);
+  GXP_ASSERT(norm.weight.count() == columns);
+  const Tensor& rounded = norm.also.rounded;
+  GXP_ASSERT(rounded.memory.data == nullptr ||
+             (rounded.dtype == norm.dout.dtype && rounded.count() == rows * columns));
   return {rows,
           unsigned(columns),
-          cuda_vector<float>(dx, rows * columns),
-          array_of(dout),
-          cuda_vector<float>(x, rows * columns),
+          cuda_vector<float>(norm.dx, rows * columns),
+          array_of(norm.dout),
+          cuda_vector<float>(norm.x, rows * columns),
           nullptr,
-          cuda_vector<float>(rstd, rows),
-          array_of(weight),
-          rounded,
-          also.rounded.largest,
-          also.column_sums.memory.data != nullptr};
+          cuda_vector<float>(norm.rstd, rows),
+          array_of(norm.weight),
+          array_of(rounded),
+          rounded.largest,
+          norm.also.column_sums.memory.data != nullptr};
 }
 
 // Enough to fill the GPU, and few enough that their sums are a small part of what is read.
@@ -186,6 +184,22 @@ size_t norm_backward_blocks(const GpuSize& gpu, size_t rows, size_t columns) {
   const size_t most =
       gpu.multiprocessors * (gpu.threads / whole_warps((columns + 3) / 4, kMostThreads));
   return std::min((rows + kRowsPerBlock - 1) / kRowsPerBlock, most);
+}
+
+template <class Dout, class Weight>
+NormRows<Dout, Weight> rows_of(const CudaNormBackward& norm) {
+  return {norm.rows,
+          norm.columns,
+          norm.dx,
+          elements<Dout>(norm.dout),
+          norm.x,
+          norm.mean,
+          norm.rstd,
+          elements<Weight>(norm.weight),
+          elements<Dout>(norm.rounded),
+          norm.largest,
+          norm.sums_dx,
+          norm.vectors()};
 }
 
 // dx, and partial(blocks, vectors, columns): each block's sums. Null: none.
@@ -202,18 +216,7 @@ cudaError_t launch_norm_backward(const GpuStream& stream, const CudaNormBackward
     return with_element(norm.weight.type, [&](auto of_weight) {
       using Dout = decltype(upstream);
       using Weight = decltype(of_weight);
-      const NormBackward<Dout, Weight> body{norm.rows,
-                                            norm.columns,
-                                            norm.dx,
-                                            elements<Dout>(norm.dout),
-                                            norm.x,
-                                            norm.mean,
-                                            norm.rstd,
-                                            elements<Weight>(norm.weight),
-                                            elements<Dout>(norm.rounded),
-                                            norm.largest,
-                                            norm.sums_dx,
-                                            norm.vectors()};
+      const NormRows<Dout, Weight> body = rows_of<Dout, Weight>(norm);
       const bool in_fours = norm.columns % 4 == 0 &&
                             lie_in_fours(body.dx, body.dout, body.x, body.weight, body.rounded);
       const size_t groups = in_fours ? norm.columns / 4 : norm.columns;
@@ -233,15 +236,14 @@ cudaError_t launch_norm_backward(const GpuStream& stream, const CudaNormBackward
   });
 }
 
-// The sums over the rows are added to the last three, each of which may be empty.
-void launch_backward(CudaQueue& queue, const CudaNormBackward& norm, const Tensor& dweight,
-                     const Tensor& dbias, const Tensor& column_sums) {
-  const size_t columns = norm.columns;
-  const size_t blocks = norm_backward_blocks(queue.stream().gpu, norm.rows, columns);
-  const size_t width = norm.vectors() * columns;
-  const bool any = dweight.memory.data != nullptr || dbias.memory.data != nullptr || norm.sums_dx;
+void launch_backward(CudaQueue& queue, const CudaNormBackward& body, const NormBackward& norm) {
+  const size_t columns = body.columns;
+  const size_t blocks = norm_backward_blocks(queue.stream().gpu, body.rows, columns);
+  const size_t width = body.vectors() * columns;
+  const bool any =
+      norm.dweight.memory.data != nullptr || norm.dbias.memory.data != nullptr || body.sums_dx;
   float* const partial = any ? queue.scratch_of<float>(blocks * width) : nullptr;
-  check_cuda(launch_norm_backward(queue.stream(), norm, partial), "launch a norm's backward");
+  check_cuda(launch_norm_backward(queue.stream(), body, partial), "launch a norm's backward");
   if (partial == nullptr) return;
   const float* from = partial;
   const auto add = [&](const Tensor& sums) {
@@ -249,25 +251,21 @@ void launch_backward(CudaQueue& queue, const CudaNormBackward& norm, const Tenso
     if (to != nullptr) add_columns(queue, blocks, columns, width, to, from);
     from += columns;
   };
-  add(dweight);
-  if (norm.mean != nullptr) add(dbias);
-  if (norm.sums_dx) add(column_sums);
+  add(norm.dweight);
+  if (body.mean != nullptr) add(norm.dbias);
+  if (body.sums_dx) add(norm.also.column_sums);
 }
 
 }  // namespace
 
-void CudaNorms::layernorm_backward(Tensor dx, Tensor dweight, Tensor dbias, ConstTensor dout,
-                                   ConstTensor x, ConstTensor mean, ConstTensor rstd,
-                                   ConstTensor weight, const StreamOutputs& also) {
-  CudaNormBackward norm = backward_of(dx, dout, x, rstd, weight, also);
-  norm.mean = cuda_vector<float>(mean, norm.rows);
-  launch_backward(queue_, norm, dweight, dbias, also.column_sums);
+void CudaNorms::layernorm_backward(const NormBackward& norm) {
+  CudaNormBackward body = backward_of(norm);
+  body.mean = cuda_vector<float>(norm.mean, body.rows);
+  launch_backward(queue_, body, norm);
 }
 
-void CudaNorms::rmsnorm_backward(Tensor dx, Tensor dweight, ConstTensor dout, ConstTensor x,
-                                 ConstTensor rstd, ConstTensor weight, const StreamOutputs& also) {
-  launch_backward(queue_, backward_of(dx, dout, x, rstd, weight, also), dweight, {},
-                  also.column_sums);
+void CudaNorms::rmsnorm_backward(const NormBackward& norm) {
+  launch_backward(queue_, backward_of(norm), norm);
 }
 
 }  // namespace gxp

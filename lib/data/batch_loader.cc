@@ -3,9 +3,10 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
+#include <span>
 #include <string>
 
 #include "lib/base/error.h"
@@ -23,7 +24,7 @@ BatchLoader::BatchLoader(const Dataset& dataset, const SampleOrder& order, const
                          int depth)
     : dataset_(dataset), order_(order), share_(share) {
   GXP_ASSERT(depth > 0 && share.rows > 0 && share.rank >= 0 && share.rank < share.world_size);
-  slots_.assign(size_t(depth), Slot(2 * size_t(share.rows) * size_t(dataset.sequence())));
+  slots_.assign(size_t(depth), Slot(size_t(share.rows) * (size_t(dataset.sequence()) + 1)));
 }
 
 BatchLoader::~BatchLoader() { stop(); }
@@ -47,20 +48,18 @@ void BatchLoader::start(uint64_t position) {
   written_ = taken_ = 0;  // no lock: no other thread runs
   error_ = nullptr;
   runs_ = true;
-  thread_ = start_thread("gxp-loader",
-                         [this, position](const std::stop_token& token) { run(token, position); });
+  thread_ = start_thread("gxp-loader", [this, position](const std::stop_token& stop) {
+    read_ahead(stop, position);
+    const std::lock_guard lock(mutex_);
+    runs_ = false;
+    changed_.notify_all();
+  });
   pthread_setname_np(thread_.native_handle(), "gxp-loader");
-}
-
-void BatchLoader::run(const std::stop_token& stop, uint64_t position) {
-  read_ahead(stop, position);
-  const std::lock_guard lock(mutex_);
-  runs_ = false;
-  changed_.notify_all();
 }
 
 void BatchLoader::read_ahead(const std::stop_token& stop, uint64_t position) {
   const auto rows = uint64_t(share_.rows);
+  const size_t length = size_t(dataset_.sequence()) + 1;  // of a sample
   const auto in_a_row = uint64_t(share_.in_a_row);
   const uint64_t others = uint64_t(share_.world_size - 1) * in_a_row * rows;
   position += uint64_t(share_.rank) * in_a_row * rows;
@@ -71,7 +70,8 @@ void BatchLoader::read_ahead(const std::stop_token& stop, uint64_t position) {
     lock.unlock();
     std::exception_ptr error;
     try {
-      read(position, slot);
+      for (size_t row = 0; row < rows; ++row)
+        dataset_.read(order_.at(position + row), std::span(slot).subspan(row * length, length));
     } catch (...) {
       error = std::current_exception();
     }
@@ -85,21 +85,11 @@ void BatchLoader::read_ahead(const std::stop_token& stop, uint64_t position) {
   }
 }
 
-void BatchLoader::read(uint64_t position, Slot& slot) const {
-  const auto sequence = size_t(dataset_.sequence());
-  int32_t* tokens = slot.data();
-  int32_t* targets = slot.data() + slot.size() / 2;
-  for (int row = 0; row < share_.rows; ++row) {
-    dataset_.read(order_.at(position + uint64_t(row)), tokens, targets);
-    tokens += sequence;
-    targets += sequence;
-  }
-}
-
 void BatchLoader::next(const Tensor& tokens, const Tensor& targets, Deadline deadline) {
   GXP_ASSERT(thread_.joinable());
-  const size_t bytes = slots_[0].size() / 2 * sizeof(int32_t);
-  GXP_ASSERT(tokens.memory.bytes == bytes && targets.memory.bytes == bytes);
+  const auto sequence = size_t(dataset_.sequence());
+  const size_t count = size_t(share_.rows) * sequence;
+  GXP_ASSERT(tokens.count() == count && targets.count() == count);
   std::unique_lock lock(mutex_);
   const auto ready = [this] { return taken_ < written_ || error_; };
   if (!deadline.wait(changed_, lock, ready))
@@ -107,8 +97,11 @@ void BatchLoader::next(const Tensor& tokens, const Tensor& targets, Deadline dea
   if (taken_ == written_) std::rethrow_exception(error_);
   const Slot& slot = slots_[taken_ % slots_.size()];
   lock.unlock();
-  std::memcpy(tokens.data<int32_t>(), slot.data(), bytes);
-  std::memcpy(targets.data<int32_t>(), slot.data() + slot.size() / 2, bytes);
+  const int32_t* sample = slot.data();
+  for (size_t to = 0; to < count; to += sequence, sample += sequence + 1) {
+    std::copy_n(sample, sequence, tokens.data<int32_t>() + to);
+    std::copy_n(sample + 1, sequence, targets.data<int32_t>() + to);
+  }
   lock.lock();
   ++taken_;
   changed_.notify_all();

@@ -49,13 +49,11 @@ class BatchLoader {
   void next(const Tensor& tokens, const Tensor& targets, Deadline deadline);
 
  private:
-  // One micro-batch read ahead: rows * sequence tokens, then as many targets.
+  // One micro-batch read ahead: its samples, of sequence + 1 tokens each.
   using Slot = std::vector<int32_t>;
 
   void stop();
-  void run(const std::stop_token& stop, uint64_t position);
   void read_ahead(const std::stop_token& stop, uint64_t position);
-  void read(uint64_t position, Slot& slot) const;
 
   const Dataset& dataset_;
   const SampleOrder order_;

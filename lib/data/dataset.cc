@@ -111,17 +111,14 @@ uint64_t Dataset::samples_of(const TokenFile& file) const {
   return file.has_rows() ? tokens / row : (tokens - 1) / uint64_t(sequence_);
 }
 
-void Dataset::read(uint64_t sample, int32_t* tokens, int32_t* targets) const {
-  GXP_ASSERT(sample < sample_count());
+void Dataset::read(uint64_t sample, std::span<int32_t> tokens) const {
+  const auto length = size_t(sequence_);
+  GXP_ASSERT(sample < sample_count() && tokens.size() == length + 1);
   const auto next = std::upper_bound(first_samples_.begin(), first_samples_.end(), sample);
   const auto index = size_t(next - first_samples_.begin()) - 1;
   const TokenFile& file = files_[index];
-  const auto length = size_t(sequence_);
   const uint64_t begin = (sample - first_samples_[index]) * (file.has_rows() ? length + 1 : length);
-  std::vector<int32_t> row(length + 1);
-  file.read(begin, row.size(), vocab_size_, row.data());
-  std::copy(row.begin(), row.end() - 1, tokens);
-  std::copy(row.begin() + 1, row.end(), targets);
+  file.read(begin, tokens.size(), vocab_size_, tokens.data());
 }
 
 }  // namespace gxp

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,9 +43,9 @@ class Dataset {
   // One per file, in order. Reads up to 4,096 blocks of 4 KiB over all files, of each one at least
   // two. kIo, kCorrupt.
   [[nodiscard]] std::vector<DataFingerprint> fingerprints() const;
-  // Fills `tokens` and `targets`, `sequence` elements each. `sample` < sample_count(). kCorrupt on
-  // a token id that the vocabulary does not have, or a file that has been cut; kIo.
-  void read(uint64_t sample, int32_t* tokens, int32_t* targets) const;
+  // Fills `tokens`, of sequence() + 1 elements. `sample` < sample_count(). kCorrupt on a token id
+  // that the vocabulary does not have, or a file that has been cut; kIo.
+  void read(uint64_t sample, std::span<int32_t> tokens) const;
 
  private:
   [[nodiscard]] uint64_t samples_of(const TokenFile& file) const;

@@ -160,6 +160,76 @@ void run_joined_rank(const LaunchRequest& request, const Environment& environmen
   }
 }
 
+TransportContext transport_context(const RankIdentity& identity, const Rendezvous& job,
+                                   const JobSettings& settings, Deadline joined) {
+  TransportContext context{.rank = identity.rank,
+                           .world_size = identity.world_size,
+                           .store = job.store.get(),
+                           .secret = &job.secret,
+                           .deadline = joined,
+                           .master_addr = job.master_addr,
+                           .tcp = tcp_options(settings.comm),
+                           .gpu = settings.gpu,
+                           .use_cma = settings.comm.cma};
+  VerbsContext& verbs = change_verbs(context);
+  verbs.options = verbs_options(settings.comm);
+  verbs.place = [gpu = settings.gpu] { return place_on_this_host(gpu); };
+  return context;
+}
+
+// The same on all ranks, which compare their settings.
+CommunicatorOptions agreed_options(Store& store, const JobSettings& settings,
+                                   const Environment& environment, Deadline joined) {
+  Profile profile = shared_profile(store, settings, environment, joined);
+  check_configuration(store, agreed_configuration(settings, profile), joined);
+  return communicator_options(settings, std::move(profile));
+}
+
+// run_rank() where rank 0's store brings the ranks together.
+void run_rank_by_store(const LaunchRequest& request, const Environment& environment,
+                       const JobSettings& settings, Device& device,
+                       const std::function<void(Communicator&)>& work) {
+  const RunningTimeWatch time;  // first: pauses during the rendezvous do not count either
+  const LogQueue log(STDERR_FILENO);
+  const RankIdentity identity = identity_from(environment);
+  set_log_rank(identity.rank);
+  const Deadline joined = after_seconds(request.join_timeout_s);
+  FlightRecorder recorder(identity.rank, identity.world_size, settings.comm.flight_recorder);
+  Rendezvous job = join_job(identity, environment, joined, silence_limit(settings.comm));
+  if (identity.rank == 0)
+    log_info("{} ranks, identity from: {}", identity.world_size, to_string(identity.launcher));
+  const TransportContext context = transport_context(identity, job, settings, joined);
+  connect_diagnosis(*job.store, job.server.get(), recorder, settings.comm.flight_recorder);
+  // All are there until the store knows why the job ends, and peers have what they were sent.
+  std::list<Communicator> communicators;
+  try {
+    CommunicatorOptions options = agreed_options(*job.store, settings, environment, joined);
+    options.reporting = {&recorder, job.store.get()};
+    CommConfig comm = settings.comm;
+    for (const std::string& transport :
+         settings.transports.empty() ? std::vector{comm.transport} : settings.transports) {
+      comm.transport = transport;
+      job.store->begin_keys_with(transport + " ");
+      const EngineContext parts{.ranks = context,
+                                .comm = comm,
+                                .device = device,
+                                .selection = options.selection,
+                                .profile = options.profile,
+                                .local_rank = identity.local_rank,
+                                .recorder = &recorder};
+      const EngineRow& engine =
+          settings.chooses_by_gpus ? choose_engine_of_job(parts) : choose_engine(comm);
+      communicators.emplace_back(engine.make(parts), options.timeout, options.reporting);
+      work(communicators.back());
+    }
+    job.close(after_seconds(request.join_timeout_s));
+  } catch (const Error& error) {
+    fail_with_first_cause(*job.store, error);
+  } catch (...) {
+    fail_with_first_cause(*job.store, to_error(std::current_exception()));
+  }
+}
+
 }  // namespace
 
 SelectionSettings selection_of(const JobSettings& settings) {
@@ -224,64 +294,7 @@ void run_rank(const LaunchRequest& request, const Environment& environment,
   if (engine.joins_ranks) return run_joined_rank(request, environment, settings, device, work);
   if (identity_from(environment).world_size == 1 && engine.is_own)
     return run_alone(environment, settings, device, work);
-  run_rank_on_transports({settings.comm.transport}, request, environment, settings, device, work);
-}
-
-void run_rank_on_transports(const std::vector<std::string>& transports,
-                            const LaunchRequest& request, const Environment& environment,
-                            const JobSettings& settings, Device& device,
-                            const std::function<void(Communicator&)>& work) {
-  const RunningTimeWatch time;  // first: pauses during the rendezvous do not count either
-  const LogQueue log(STDERR_FILENO);
-  const RankIdentity identity = identity_from(environment);
-  set_log_rank(identity.rank);
-  const Deadline joined = after_seconds(request.join_timeout_s);
-  FlightRecorder recorder(identity.rank, identity.world_size, settings.comm.flight_recorder);
-  Rendezvous job = join_job(identity, environment, joined, silence_limit(settings.comm));
-  if (identity.rank == 0)
-    log_info("{} ranks, identity from: {}", identity.world_size, to_string(identity.launcher));
-  TransportContext context{.rank = identity.rank,
-                           .world_size = identity.world_size,
-                           .store = job.store.get(),
-                           .secret = &job.secret,
-                           .deadline = joined,
-                           .master_addr = job.master_addr,
-                           .tcp = tcp_options(settings.comm),
-                           .gpu = settings.gpu,
-                           .use_cma = settings.comm.cma};
-  VerbsContext& verbs = change_verbs(context);
-  verbs.options = verbs_options(settings.comm);
-  verbs.place = [&] { return place_on_this_host(settings.gpu); };
-  connect_diagnosis(*job.store, job.server.get(), recorder, settings.comm.flight_recorder);
-  // All are there until the store knows why the job ends, and peers have what they were sent.
-  std::list<Communicator> communicators;
-  try {
-    Profile profile = shared_profile(*job.store, settings, environment, joined);
-    check_configuration(*job.store, agreed_configuration(settings, profile), joined);
-    CommunicatorOptions options = communicator_options(settings, std::move(profile));
-    options.reporting = {&recorder, job.store.get()};
-    CommConfig comm = settings.comm;
-    for (const std::string& transport : transports) {
-      comm.transport = transport;
-      job.store->begin_keys_with(transport + " ");
-      const EngineContext parts{.ranks = context,
-                                .comm = comm,
-                                .device = device,
-                                .selection = options.selection,
-                                .profile = options.profile,
-                                .local_rank = identity.local_rank,
-                                .recorder = &recorder};
-      const EngineRow& engine =
-          settings.chooses_by_gpus ? choose_engine_of_job(parts) : choose_engine(comm);
-      communicators.emplace_back(engine.make(parts), options.timeout, options.reporting);
-      work(communicators.back());
-    }
-    job.close(after_seconds(request.join_timeout_s));
-  } catch (const Error& error) {
-    fail_with_first_cause(*job.store, error);
-  } catch (...) {
-    fail_with_first_cause(*job.store, to_error(std::current_exception()));
-  }
+  run_rank_by_store(request, environment, settings, device, work);
 }
 
 }  // namespace gxp

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lib/base/environment.h"
 #include "lib/collective/communicator.h"
@@ -41,6 +42,8 @@ struct JobSettings {
   FlatConfiguration configuration;  // must be equal on all ranks
   bool chooses_by_gpus = false;     // comm.engine auto may be NCCL (choose_engine_of_job())
   Device* gpu = nullptr;            // that this rank computes on, and outlives the job; null: none
+  // To work over each in turn, in place of comm.transport; for several ranks of the native engine.
+  std::vector<std::string> transports{};
 };
 
 // kConfig: the algorithm's name.
@@ -51,18 +54,12 @@ CommunicatorOptions communicator_options(const JobSettings& settings, Profile pr
 // kCorrupt: the profile's file.
 void check_job(const JobSettings& settings, const Environment& environment);
 
-// Joins this rank to its job and calls `work`. All ranks use the profile that rank 0 finds
-// (find_profile() of comm.profile), so that all choose the same algorithms. A failure of `work` or
-// of another rank ends all ranks; the error thrown here then names the first cause.
+// Joins this rank to its job and calls `work`, once for each transport. All ranks use the profile
+// that rank 0 finds (find_profile() of comm.profile), so that all choose the same algorithms. A
+// failure of `work` or of another rank ends all ranks; the error thrown here then names the first
+// cause.
 void run_rank(const LaunchRequest& request, const Environment& environment,
               const JobSettings& settings, Device& device,
               const std::function<void(Communicator&)>& work);
-
-// The same over each of these transports, one after the other, in place of comm.transport; over
-// several with the native engine. Precondition: several ranks, which the engine does not join.
-void run_rank_on_transports(const std::vector<std::string>& transports,
-                            const LaunchRequest& request, const Environment& environment,
-                            const JobSettings& settings, Device& device,
-                            const std::function<void(Communicator&)>& work);
 
 }  // namespace gxp

@@ -15,6 +15,15 @@ struct Linear {
   KeptCodes codes;
 };
 
+// A LayerNorm: its input (N, C), the statistics of it, and the index of its weight, which its bias
+// follows.
+struct Norm {
+  Tensor x;
+  Tensor mean;
+  Tensor rstd;
+  int weight;
+};
+
 class Gpt2Model final : public Model {
  public:
   Gpt2Model(const Architecture& architecture, Ops& ops)
@@ -39,45 +48,40 @@ class Gpt2Model final : public Model {
     make_saved(t, what, kept_activated(t));
   }
 
-  void backward(int unit, const UnitTensors& t, bool accumulate) override {
+  void backward(int unit, const UnitTensors& t) override {
     if (units_[size_t(unit)].kind == UnitKind::kEmbedding) {
-      clear_unless(accumulate, {t.gradients[kPositionTable]});
+      if (!t.accumulate) clear({t.gradients[kPositionTable]});
       ops_.embedding_backward(t.gradients[kTokenTable], t.gradients[kPositionTable],
                               t.stream_gradient, t.tokens);
     } else {
-      block_backward(t, accumulate);
+      mlp_backward(t);
+      attention_backward(t);
     }
   }
 
-  void loss(const UnitTensors& t, float scale, bool accumulate) override {
-    const size_t tokens = t.input.shape.rows();
-    const Tensor x = matrix(t.input);
-    const Tensor normed = as(t.scratch[kLossNormed], {tokens, hidden_});
-    const Tensor dnormed = as(t.scratch[kNormedGradient], {tokens, hidden_});
-    const Tensor mean = t.scratch[kLossMean];
-    const Tensor rstd = t.scratch[kLossRstd];
-    ops_.layernorm_forward(normed, mean, rstd, x, t.parameters[kFinalNormWeight],
-                           t.parameters[kFinalNormBias], eps_);
-    differentiate_losses(ops_, t, {t.borrowed, t.borrowed_gradient}, normed, dnormed,
-                         t.scratch[kLossLogits], {scale, accumulate});
-    clear_unless(accumulate, {t.gradients[kFinalNormWeight], t.gradients[kFinalNormBias]});
-    const Tensor dx = matrix(t.stream_gradient);
-    ops_.fill(dx, 0.0f);
-    ops_.layernorm_backward(dx, t.gradients[kFinalNormWeight], t.gradients[kFinalNormBias], dnormed,
-                            x, mean, rstd, t.parameters[kFinalNormWeight]);
+  void loss(const UnitTensors& t, float scale) override {
+    const Norm norm{matrix(t.input), t.scratch[kLossMean], t.scratch[kLossRstd], kFinalNormWeight};
+    const Tensor normed = as(t.scratch[kLossNormed], norm.x.shape);
+    const Tensor dnormed = as(t.scratch[kNormedGradient], norm.x.shape);
+    norm_forward(normed, norm, t);
+    differentiate_losses(ops_, t,
+                         {.weight = t.borrowed,
+                          .weight_gradient = t.borrowed_gradient,
+                          .normed = normed,
+                          .dnormed = dnormed,
+                          .logits = t.scratch[kLossLogits]},
+                         scale);
+    ops_.fill(matrix(t.stream_gradient), 0.0f);
+    norm_backward(dnormed, norm, t);
   }
 
   void evaluate_loss(const UnitTensors& t) override {
-    const size_t tokens = t.input.shape.rows();
-    const Tensor normed = as(t.scratch[kHeadNormed], {tokens, hidden_});
-    final_norm(normed, matrix(t.input), t);
-    compute_losses(ops_, t, {t.borrowed, {}}, normed, t.scratch[kHeadLogits]);
+    compute_losses(
+        ops_, t, {.weight = t.borrowed, .normed = final_norm(t), .logits = t.scratch[kHeadLogits]});
   }
 
   void logits(const UnitTensors& t) override {
-    const Tensor normed = as(t.scratch[kHeadNormed], {t.input.shape.rows(), hidden_});
-    final_norm(normed, matrix(t.input), t);
-    compute_last_logits(ops_, t, {t.borrowed, {}}, normed);
+    compute_last_logits(ops_, t, {.weight = t.borrowed, .normed = final_norm(t)});
   }
 
  private:
@@ -87,16 +91,22 @@ class Gpt2Model final : public Model {
             t.codes_of(size_t(weight))};
   }
 
-  void clear_unless(bool accumulate, std::initializer_list<Tensor> gradients) {
-    if (accumulate) return;
+  void clear(std::initializer_list<Tensor> gradients) {
     for (const Tensor& gradient : gradients) {
       if (is_trained(gradient)) ops_.fill(gradient, 0.0f);
     }
   }
 
-  void final_norm(const Tensor& out, const Tensor& x, const UnitTensors& t) {
-    ops_.layernorm_forward(out, t.scratch[kHeadMean], t.scratch[kHeadRstd], x,
-                           t.parameters[kFinalNormWeight], t.parameters[kFinalNormBias], eps_);
+  void norm_forward(const Tensor& out, const Norm& norm, const UnitTensors& t) {
+    ops_.layernorm_forward(out, norm.mean, norm.rstd, norm.x, t.parameters[size_t(norm.weight)],
+                           t.parameters[size_t(norm.weight) + 1], eps_);
+  }
+
+  Tensor final_norm(const UnitTensors& t) {
+    const Norm norm{matrix(t.input), t.scratch[kHeadMean], t.scratch[kHeadRstd], kFinalNormWeight};
+    const Tensor normed = as(t.scratch[kHeadNormed], norm.x.shape);
+    norm_forward(normed, norm, t);
+    return normed;
   }
 
   // y = x W + b [+ residual]
@@ -113,11 +123,11 @@ class Gpt2Model final : public Model {
     return weight == kAttentionProjectionWeight || weight == kMlpProjectionWeight;
   }
 
-  // What the layer whose weight is at this index, and which wrote into the stream, takes of the
-  // stream's complete gradient; and that gradient as its products take it.
-  StreamOutputs outputs_for(int weight, const UnitTensors& t, bool accumulate) {
+  // What a layer that wrote into the stream needs of the stream's complete gradient: its bias's
+  // gradient, and the stream's rounded for its products.
+  StreamOutputs outputs_for(int weight, const UnitTensors& t) {
     const Tensor dbias = t.gradients[size_t(weight) + 1];
-    clear_unless(accumulate, {dbias});
+    if (!t.accumulate) clear({dbias});
     return {.rounded = rounds_ ? stream_dout(weight, t) : Tensor{}, .column_sums = dbias};
   }
   [[nodiscard]] Tensor stream_dout(int weight, const UnitTensors& t) const {
@@ -130,7 +140,8 @@ class Gpt2Model final : public Model {
   // dx and the gradients of the layer whose weight is at index `weight` and whose bias is the next;
   // but for the bias of a layer that writes into the stream: outputs_for() has it.
   void apply_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, int weight,
-                      const UnitTensors& t, bool accumulate, bool of_gelu = false) {
+                      const UnitTensors& t) {
+    const bool of_gelu = weight == kMlpProjectionWeight;  // x is the GELU's argument
     const Tensor dbias = writes_stream(weight) ? Tensor{} : t.gradients[size_t(weight) + 1];
     ops_.linear_backward({.dx = dx,
                           .dweight = t.gradients[size_t(weight)],
@@ -140,20 +151,35 @@ class Gpt2Model final : public Model {
                           .weight = t.parameters[size_t(weight)],
                           .of_gelu = of_gelu,
                           .activated = of_gelu ? kept_activated(t) : Tensor(),
-                          .accumulate = accumulate,
+                          .accumulate = t.accumulate,
                           .float8 = float8_,
                           .codes = t.codes_of(size_t(weight))});
   }
 
-  // stream += gradient through the norm whose weight is at index `weight`.
-  void norm_backward(const Tensor& stream, const Tensor& dout, const Tensor& x, int weight,
-                     const UnitTensors& t, const Tensor& mean, const Tensor& rstd, bool accumulate,
+  // The stream's gradient += that through the norm.
+  void norm_backward(const Tensor& dout, const Norm& norm, const UnitTensors& t,
                      const StreamOutputs& also = {}) {
-    const Tensor dweight = t.gradients[size_t(weight)];
-    const Tensor dbias = t.gradients[size_t(weight) + 1];
-    clear_unless(accumulate, {dweight, dbias});
-    ops_.layernorm_backward(stream, dweight, dbias, dout, x, mean, rstd,
-                            t.parameters[size_t(weight)], also);
+    const Tensor dweight = t.gradients[size_t(norm.weight)];
+    const Tensor dbias = t.gradients[size_t(norm.weight) + 1];
+    if (!t.accumulate) clear({dweight, dbias});
+    ops_.layernorm_backward({.dx = matrix(t.stream_gradient),
+                             .dweight = dweight,
+                             .dbias = dbias,
+                             .dout = dout,
+                             .x = norm.x,
+                             .mean = norm.mean,
+                             .rstd = norm.rstd,
+                             .weight = t.parameters[size_t(norm.weight)],
+                             .also = also});
+  }
+
+  // The two norms of a block.
+  static Norm norm1(const UnitTensors& t) {
+    return {matrix(t.input), t.saved[kMean1], t.saved[kRstd1], kNorm1Weight};
+  }
+  static Norm norm2(const UnitTensors& t) {
+    return {as(t.saved[kResidual], matrix(t.input).shape), t.saved[kMean2], t.saved[kRstd2],
+            kNorm2Weight};
   }
 
   // The output of a norm and its place among the operands.
@@ -162,11 +188,11 @@ class Gpt2Model final : public Model {
   }
 
   // The norm's output, which is made again unless forward has kept it.
-  Tensor norm_again(BlockSaved output, const Tensor& x, const Tensor& mean, const Tensor& rstd,
-                    int weight, const UnitTensors& t) {
+  Tensor norm_again(BlockSaved output, const Norm& norm, const UnitTensors& t) {
     if (!t.keeps(output))
-      ops_.layernorm_apply(t.normed(output), x, mean, rstd, t.parameters[size_t(weight)],
-                           t.parameters[size_t(weight) + 1]);
+      ops_.layernorm_apply(t.normed(output), norm.x, norm.mean, norm.rstd,
+                           t.parameters[size_t(norm.weight)],
+                           t.parameters[size_t(norm.weight) + 1]);
     return normed(output, t);
   }
 
@@ -200,8 +226,7 @@ class Gpt2Model final : public Model {
     const Tensor residual = as(t.saved[kResidual], {tokens, c});
 
     const Tensor normed1 = normed(kNormed1, t);
-    ops_.layernorm_forward(normed1, t.saved[kMean1], t.saved[kRstd1], x, t.parameters[kNorm1Weight],
-                           t.parameters[kNorm1Bias], eps_);
+    norm_forward(normed1, norm1(t), t);
     apply(as(t.saved[kQkv], {tokens, 3 * c}), normed1, linear(t, kQkvWeight));
     if (what == Recompute::kFull)
       ops_.attention_forward(as(attention, t.input.shape), lse_of(t), qkv_of(t, t.saved[kQkv]),
@@ -209,8 +234,7 @@ class Gpt2Model final : public Model {
     apply(residual, attention, linear(t, kAttentionProjectionWeight), x);
 
     const Tensor normed2 = normed(kNormed2, t);
-    ops_.layernorm_forward(normed2, t.saved[kMean2], t.saved[kRstd2], residual,
-                           t.parameters[kNorm2Weight], t.parameters[kNorm2Bias], eps_);
+    norm_forward(normed2, norm2(t), t);
     const Linear fc = linear(t, kFcWeight);
     ops_.linear_gelu({.activated = activated,
                       .x = as(t.saved[kFc], {tokens, 4 * c}),
@@ -221,52 +245,39 @@ class Gpt2Model final : public Model {
                       .codes = fc.codes});
   }
 
-  void block_backward(const UnitTensors& t, bool accumulate) {
-    mlp_backward(t, accumulate);
-    attention_backward(t, accumulate);
-  }
-
-  void mlp_backward(const UnitTensors& t, bool accumulate) {
+  void mlp_backward(const UnitTensors& t) {
     const size_t tokens = t.input.shape.rows();
-    const size_t c = hidden_;
-    const Tensor stream = matrix(t.stream_gradient);
-    const Tensor residual = as(t.saved[kResidual], {tokens, c});
-    const Tensor fc = t.operand(as(t.saved[kFc], {tokens, 4 * c}), kOfActivatedAgain);
+    const Norm norm = norm2(t);
+    const Tensor fc = t.operand(as(t.saved[kFc], {tokens, 4 * hidden_}), kOfActivatedAgain);
     const Tensor dfc =
-        t.operand(as(t.scratch[kHiddenGradient], {tokens, 4 * c}), kOfHiddenGradient);
-    const Tensor dnormed = as(t.scratch[kBranchGradient], {tokens, c});
+        t.operand(as(t.scratch[kHiddenGradient], {tokens, 4 * hidden_}), kOfHiddenGradient);
+    const Tensor dnormed = as(t.scratch[kBranchGradient], norm.x.shape);
 
-    ops_.round_and_sum(outputs_for(kMlpProjectionWeight, t, accumulate), stream);
+    ops_.round_and_sum(outputs_for(kMlpProjectionWeight, t), matrix(t.stream_gradient));
     // GELU's output, unless it is kept, is made again in place of its input, which nothing needs
     // afterwards.
-    apply_backward(dfc, stream_dout(kMlpProjectionWeight, t), fc, kMlpProjectionWeight, t,
-                   accumulate, true);
-    const Tensor again =
-        norm_again(kNormed2, residual, t.saved[kMean2], t.saved[kRstd2], kNorm2Weight, t);
-    apply_backward(dnormed, dfc, again, kFcWeight, t, accumulate);
-    norm_backward(stream, dnormed, residual, kNorm2Weight, t, t.saved[kMean2], t.saved[kRstd2],
-                  accumulate, outputs_for(kAttentionProjectionWeight, t, accumulate));
+    apply_backward(dfc, stream_dout(kMlpProjectionWeight, t), fc, kMlpProjectionWeight, t);
+    apply_backward(dnormed, dfc, norm_again(kNormed2, norm, t), kFcWeight, t);
+    norm_backward(dnormed, norm, t, outputs_for(kAttentionProjectionWeight, t));
   }
 
-  void attention_backward(const UnitTensors& t, bool accumulate) {
-    const size_t tokens = t.input.shape.rows();
-    const size_t c = hidden_;
-    const Tensor stream = matrix(t.stream_gradient);
-    const Tensor x = matrix(t.input);
-    const Tensor attention = t.operand(as(t.saved[kAttention], {tokens, c}), kOfAttention);
-    const Tensor branch = as(t.scratch[kBranchGradient], {tokens, c});
+  void attention_backward(const UnitTensors& t) {
+    const Norm norm = norm1(t);
+    const Shape stream = norm.x.shape;
+    const Tensor attention = t.operand(as(t.saved[kAttention], stream), kOfAttention);
+    const Tensor branch = as(t.scratch[kBranchGradient], stream);
     const Tensor dqkv = t.operand(t.scratch[kQkvGradient], kOfQkvGradient);
 
     apply_backward(branch, stream_dout(kAttentionProjectionWeight, t), attention,
-                   kAttentionProjectionWeight, t, accumulate);
+                   kAttentionProjectionWeight, t);
     const Tensor row_sums =
         as(t.scratch[kRowSums], {t.input.shape[0], size_t(heads_), t.input.shape[1]});
     ops_.attention_backward(qkv_of(t, dqkv), row_sums, as(branch, t.input.shape),
                             qkv_of(t, t.saved[kQkv]), as(attention, t.input.shape), lse_of(t),
                             heads_);
-    const Tensor again = norm_again(kNormed1, x, t.saved[kMean1], t.saved[kRstd1], kNorm1Weight, t);
-    apply_backward(branch, as(dqkv, {tokens, 3 * c}), again, kQkvWeight, t, accumulate);
-    norm_backward(stream, branch, x, kNorm1Weight, t, t.saved[kMean1], t.saved[kRstd1], accumulate);
+    apply_backward(branch, as(dqkv, {t.input.shape.rows(), 3 * hidden_}),
+                   norm_again(kNormed1, norm, t), kQkvWeight, t);
+    norm_backward(branch, norm, t);
   }
 
   Tensor qkv_of(const UnitTensors& t, const Tensor& tensor) const {

@@ -21,6 +21,7 @@ namespace gxp {
 struct UnitTensors {
   std::vector<Tensor> parameters;  // of the unit, in the order and shapes of UnitSpec::tensors
   std::vector<Tensor> gradients;   // the same, of their gradients; empty of frozen tensors
+  bool accumulate = false;         // gradients are added to what is there, else stored
   Tensor borrowed;                 // the tensor that a tied head reads, and its gradient
   Tensor borrowed_gradient;
   Tensor codes;  // the KeptCodes of all matrices, one after the other; empty: not kept
@@ -64,15 +65,14 @@ class Model {
   // Any unit but the head.
   virtual void forward(int unit, const UnitTensors& t) = 0;
   // The head's forward and backward: losses, stream_gradient, gradients. The loss that is
-  // differentiated is `scale` times the sum of the losses. The gradients are stored, or added if
-  // `accumulate`.
-  virtual void loss(const UnitTensors& t, float scale, bool accumulate) = 0;
+  // differentiated is `scale` times the sum of the losses.
+  virtual void loss(const UnitTensors& t, float scale) = 0;
   // Computes the tensors of `saved` that `what` does not keep again, to forward's bits, from the
   // others. Units with saved activations only.
   virtual void recompute(const UnitTensors& t, Recompute what) = 0;
   // Any unit but the head. The embedding adds to the token table's gradient in any case: a tied
   // head has stored its part there before.
-  virtual void backward(int unit, const UnitTensors& t, bool accumulate) = 0;
+  virtual void backward(int unit, const UnitTensors& t) = 0;
   // The head's forward alone.
   virtual void evaluate_loss(const UnitTensors& t) = 0;
   // The logits of the last position of each row.

@@ -1,5 +1,5 @@
-// The part of a head after its norm, common to all families: logits by one matrix (V, C), the loss
-// of each token and its gradient, through pieces of the micro-batch's logits (logits_in_pieces in
+// The part of a head after its norm, common to all families: logits by one matrix, the loss of each
+// token and its gradient, through pieces of the micro-batch's logits (logits_in_pieces in
 // lib/arch/architecture.h).
 #pragma once
 
@@ -7,26 +7,21 @@
 
 namespace gxp {
 
-// The head's matrix, its own or borrowed, and its gradient, empty if it is not wanted.
-struct HeadMatrix {
-  Tensor weight;
-  Tensor gradient;
+// What a head computes with after its norm.
+struct HeadTensors {
+  Tensor weight;             // (V, C), its own or borrowed
+  Tensor weight_gradient{};  // empty: it is not wanted
+  Tensor normed{};           // (N, C)
+  Tensor dnormed{};          // (N, C), stored by differentiate_losses()
+  Tensor logits{};           // scratch for pieces of the logits, flat; whole rows of V
 };
 
-// t.losses from `normed` (N, C); dnormed (N, C) is stored, the matrix's gradient stored or added if
-// `accumulate`. `logits` is scratch, flat. `scale` as in Model::loss.
-struct LossOptions {
-  float scale;
-  bool accumulate;
-};
-void differentiate_losses(Ops& ops, const UnitTensors& t, const HeadMatrix& head,
-                          const Tensor& normed, const Tensor& dnormed, const Tensor& logits,
-                          const LossOptions& options);
+// t.losses, and the gradients of `scale` times their sum: dnormed, and weight_gradient, which is
+// stored or added to (t.accumulate).
+void differentiate_losses(Ops& ops, const UnitTensors& t, const HeadTensors& head, float scale);
 // t.losses alone.
-void compute_losses(Ops& ops, const UnitTensors& t, const HeadMatrix& head, const Tensor& normed,
-                    const Tensor& logits);
-// t.output (B, V) = the logits of the last position of each row.
-void compute_last_logits(Ops& ops, const UnitTensors& t, const HeadMatrix& head,
-                         const Tensor& normed);
+void compute_losses(Ops& ops, const UnitTensors& t, const HeadTensors& head);
+// t.output (B, V) = the logits of the last position of each row. Needs no `logits`.
+void compute_last_logits(Ops& ops, const UnitTensors& t, const HeadTensors& head);
 
 }  // namespace gxp

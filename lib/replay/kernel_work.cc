@@ -1,9 +1,11 @@
 #include "lib/replay/kernel_work.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "lib/replay/step_time.h"
+#include "lib/replay/unit_work.h"
 
 namespace gxp {
 namespace {
@@ -19,69 +21,16 @@ constexpr double kLogitInstructions = 27;
 // Of a parameter whose moments are 8-bit codes; counted in PTX, a division as 10.
 constexpr double kCodeInstructions = 160;
 
-// A matrix of a block with its bias, which comes after it in the unit.
-struct Linear {
-  const TensorSpec* weight = nullptr;
-  const TensorSpec* bias = nullptr;  // null: none
-  double inputs = 0;
-  double outputs = 0;
-
-  // Whether the gradient of the product's output is the stream's.
-  [[nodiscard]] bool writes_stream() const { return weight->initial == Initial::kResidualNormal; }
-};
-
-// What the kernels of one unit and micro-batch share.
-struct UnitWork {
-  UnitWork(const RunPlan& plan, int unit);
-
-  [[nodiscard]] const Linear& last() const { return linears.back(); }
-  [[nodiscard]] bool is_last(const Linear& linear) const { return &linear == &last(); }
-
-  const Architecture& architecture;
-  const UnitSpec& spec;
-  double tokens;
-  double positions;
-  double hidden;
-  double element;  // bytes of a parameter and of products' outputs, and operands unless in 8 bits
-  bool float8;     // operands of products
-  bool keeps_codes;
-  std::vector<Linear> linears;
-  std::vector<const TensorSpec*> vectors;  // that are no biases: of the norms
-  double queries;
-  double keys;  // channels; as many values
-  bool gated;   // SwiGLU and rotary positions, or GELU
-};
-
-UnitWork::UnitWork(const RunPlan& plan, int unit)
-    : architecture(plan.architecture),
-      spec(plan.architecture.units[size_t(unit)]),
-      tokens(double(plan.shape.rows * plan.shape.positions)),
-      positions(double(plan.shape.positions)),
-      hidden(double(plan.architecture.config.hidden)),
-      element(double(size_of(plan.architecture.compute))),
-      float8(plan.architecture.float8 && spec.kind == UnitKind::kBlock),
-      keeps_codes(plan.shape.keep_codes),
-      queries(double(plan.architecture.attention_channels)),
-      keys(double(plan.architecture.config.kv_head_count()) *
-           double(plan.architecture.config.channels_per_head())),
-      gated(std::ranges::any_of(spec.tensors, [](const TensorSpec& tensor) {
-        return tensor.input == ProductInput::kGated;
-      })) {
-  for (const TensorSpec& tensor : spec.tensors) {
-    if (tensor.shape.size() == 2) {
-      const bool turned = !architecture.inputs_first;
-      linears.push_back({&tensor, spec.bias_of(tensor), double(tensor.shape[turned ? 1 : 0]),
-                         double(tensor.shape[turned ? 0 : 1])});
-    } else if (std::ranges::find(linears, &tensor, &Linear::bias) == linears.end()) {
-      vectors.push_back(&tensor);
-    }
-  }
-}
-
 using Works = std::vector<KernelWork>;
 
-// out(M, N) = a(M, K) b(K, N), of 16-bit operands and `out_element` bytes an element of the result.
-KernelWork product(OpsCall call, double m, double n, double k, double element, double out_element) {
+// out(M, N) = a(M, K) b(K, N).
+struct ProductSize {
+  double m, n, k;
+};
+
+// Of operands with `element` bytes an element, and `out_element` of the result.
+KernelWork product(OpsCall call, const ProductSize& size, double element, double out_element) {
+  const auto [m, n, k] = size;
   return {.call = call,
           .engine = Engine::kProduct,
           .flops = 2 * m * n * k,
@@ -94,10 +43,10 @@ KernelWork pass(OpsCall call, double bytes, double instructions = 0) {
 }
 
 // Of a block.
-KernelWork block_product(const UnitWork& unit, OpsCall call, double m, double n, double k,
+KernelWork block_product(const UnitWork& unit, OpsCall call, const ProductSize& size,
                          double out_element) {
-  if (!unit.float8) return product(call, m, n, k, unit.element, out_element);
-  KernelWork work = product(call, m, n, k, 1, out_element);
+  if (!unit.float8) return product(call, size, unit.element, out_element);
+  KernelWork work = product(call, size, 1, out_element);
   work.engine = Engine::kProduct8;
   return work;
 }
@@ -111,7 +60,7 @@ void add_codes(Works& works, const UnitWork& unit, OpsCall call, double elements
 }
 
 // Those of a matrix of parameters, which is also read for its largest value.
-void add_weight_codes(Works& works, const UnitWork& unit, OpsCall call, const Linear& linear,
+void add_weight_codes(Works& works, const UnitWork& unit, OpsCall call, const LinearWork& linear,
                       bool is_first = false) {
   if (!unit.float8 || (unit.keeps_codes && !is_first)) return;
   const double elements = linear.inputs * linear.outputs;
@@ -126,6 +75,14 @@ double vector_flops(const UnitWork& unit) {
   return 2 * unit.tokens * count;
 }
 
+// Of the norms' parameters.
+double trained_elements(const UnitWork& unit) {
+  double count = 0;
+  for (const TensorSpec* vector : unit.vectors)
+    count += vector->frozen ? 0 : double(vector->count());
+  return count;
+}
+
 double attention_flops(const UnitWork& unit) {
   return unit.tokens * 2 * unit.queries * unit.positions;
 }
@@ -136,12 +93,14 @@ void add_largest(Works& works, const UnitWork& unit, OpsCall call, double elemen
 }
 
 // `is_first`: of the step.
-void add_forward_product(Works& works, const UnitWork& unit, const Linear& linear, bool is_first) {
+void add_forward_product(Works& works, const UnitWork& unit, const LinearWork& linear,
+                         bool is_first) {
   add_codes(works, unit, kProduct, unit.tokens * linear.inputs);
   add_weight_codes(works, unit, kProduct, linear, is_first);
   // The stream is read as well, and its sum written in f32.
   const double out = linear.writes_stream() ? 2 * kStream : unit.element;
-  KernelWork work = block_product(unit, kProduct, unit.tokens, linear.outputs, linear.inputs, out);
+  KernelWork work =
+      block_product(unit, kProduct, {unit.tokens, linear.outputs, linear.inputs}, out);
   if (linear.bias != nullptr) work.flops += 2 * unit.tokens * linear.outputs;
   works.push_back(work);
 }
@@ -153,7 +112,7 @@ void add_saved(Works& works, const UnitWork& unit, bool attends, bool is_first) 
     works.push_back(pass(kNorm, n * unit.hidden * (kStream + unit.element)));
     works.back().flops = vector_flops(unit) / 2;
   }
-  for (const Linear& linear : unit.linears) {
+  for (const LinearWork& linear : unit.linears) {
     if (unit.is_last(linear)) continue;
     add_forward_product(works, unit, linear, is_first);
     // The fused product before the last stores the GELU as well as its argument; in 8 bits a pass
@@ -202,7 +161,7 @@ void add_recompute(Works& works, const UnitWork& unit, const Op& op) {
 
 // dx, and dW and the bias's gradient unless they are frozen, of one product. The bias's is summed
 // in dW's product, or by what completes the stream's gradient.
-void add_backward_product(Works& works, const UnitWork& unit, const Linear& linear,
+void add_backward_product(Works& works, const UnitWork& unit, const LinearWork& linear,
                           bool accumulates) {
   const double n = unit.tokens;
   const double bias_flops = linear.bias != nullptr ? 2 * n * linear.outputs : 0;
@@ -212,13 +171,13 @@ void add_backward_product(Works& works, const UnitWork& unit, const Linear& line
   add_codes(works, unit, kProduct, n * linear.outputs,
             trains && !is_apart ? CodeWays::kBoth : CodeWays::kOne);
   add_weight_codes(works, unit, kProduct, linear);
-  works.push_back(block_product(unit, kProduct, n, linear.inputs, linear.outputs, unit.element));
+  works.push_back(block_product(unit, kProduct, {n, linear.inputs, linear.outputs}, unit.element));
   works.back().flops += bias_flops;
   if (trains) {
     const double out = kStream * (accumulates ? 2 : 1);
     if (is_apart) add_codes(works, unit, kWeightProduct, n * linear.outputs);
     add_codes(works, unit, kWeightProduct, n * linear.inputs);
-    works.push_back(block_product(unit, kWeightProduct, linear.outputs, linear.inputs, n, out));
+    works.push_back(block_product(unit, kWeightProduct, {linear.outputs, linear.inputs, n}, out));
   }
   if (linear.bias == nullptr || linear.bias->frozen) return;
   if ((linear.weight->frozen || unit.float8) && !linear.writes_stream())
@@ -230,7 +189,7 @@ void add_backward_product(Works& works, const UnitWork& unit, const Linear& line
 // What comes before or after the product's backward: activation functions, and the pass that rounds
 // the stream's gradient for the last layer and sums it for its bias. For the attention's layer, the
 // norm's backward does both.
-void add_around_backward(Works& works, const UnitWork& unit, const Linear& linear) {
+void add_around_backward(Works& works, const UnitWork& unit, const LinearWork& linear) {
   const double n = unit.tokens;
   const double inputs = n * linear.inputs;
   if (!unit.is_last(linear)) return;
@@ -247,16 +206,13 @@ void add_around_backward(Works& works, const UnitWork& unit, const Linear& linea
 
 void add_norms_backward(Works& works, const UnitWork& unit) {
   const double n = unit.tokens;
-  double trained = 0;
-  for (const TensorSpec* vector : unit.vectors)
-    trained += vector->frozen ? 0 : double(vector->count());
   for (int norm = 0; norm < 2; ++norm) {
     if (unit.architecture.kept == KeptOutputs::kNone)
       works.push_back(pass(kNormAgain, n * unit.hidden * (kStream + unit.element)));
     // The second one's also stores the stream's gradient rounded.
     const double rounded = norm == 1 ? unit.element : 0;
     works.push_back(pass(kNormBackward, n * unit.hidden * (3 * kStream + unit.element + rounded)));
-    works.back().flops = (vector_flops(unit) + 2 * n * trained) / 2;
+    works.back().flops = (vector_flops(unit) + 2 * n * trained_elements(unit)) / 2;
     works.back().launches = 2;  // partial sums of the parameters' gradients
   }
 }
@@ -269,7 +225,7 @@ void add_backward(Works& works, const UnitWork& unit, const Op& op) {
     works.back().launches = 6;
     return;
   }
-  for (const Linear& linear : unit.linears) {
+  for (const LinearWork& linear : unit.linears) {
     add_around_backward(works, unit, linear);
     add_backward_product(works, unit, linear, op.gradients.accumulate);
   }
@@ -307,58 +263,50 @@ void add_loss(Works& works, const RunPlan& plan, const UnitWork& unit, const Op&
     work.launches *= pieces;
     works.push_back(work);
   };
-  add_product(product(kProduct, piece, vocabulary, unit.hidden, unit.element, unit.element));
+  add_product(product(kProduct, {piece, vocabulary, unit.hidden}, unit.element, unit.element));
   works.push_back(
       pass(kClassifier, 2 * n * vocabulary * unit.element, kLogitInstructions * n * vocabulary));
   works.back().launches = pieces;
-  add_product(product(kProduct, piece, unit.hidden, vocabulary, unit.element, unit.element));
+  add_product(product(kProduct, {piece, unit.hidden, vocabulary}, unit.element, unit.element));
   if (!matrix.frozen) {
     const bool adds = op.gradients.accumulate || pieces > 1;
-    add_product(product(kWeightProduct, vocabulary, unit.hidden, piece, unit.element,
+    add_product(product(kWeightProduct, {vocabulary, unit.hidden, piece}, unit.element,
                         kStream * (adds ? 2 : 1)));
   }
   works.push_back(pass(kPass, n * unit.hidden * kStream));  // the cleared stream's gradient
-  double trained = 0;
-  for (const TensorSpec* vector : unit.vectors)
-    trained += vector->frozen ? 0 : double(vector->count());
   works.push_back(pass(kNormBackward, n * unit.hidden * (3 * kStream + unit.element)));
-  works.back().flops = vector_flops(unit) + 2 * n * trained;
+  works.back().flops = vector_flops(unit) + 2 * n * trained_elements(unit);
 }
 
-// Of operations that carry out a unit of the model.
+// The class of a call's kernels in a unit of the model, where that is the head and elsewhere.
+struct ClassRow {
+  OpsCall call;
+  KernelClass in_head;
+  KernelClass elsewhere;
+};
+constexpr std::array kClasses = {
+    ClassRow{kProduct, KernelClass::kHeadProducts, KernelClass::kInputProducts},
+    ClassRow{kWeightProduct, KernelClass::kHeadProducts, KernelClass::kWeightProducts},
+    ClassRow{kBiasSums, KernelClass::kBiasGradients, KernelClass::kBiasGradients},
+    ClassRow{kStreamOutputs, KernelClass::kConversions, KernelClass::kConversions},
+    ClassRow{kNorm, KernelClass::kEnds, KernelClass::kNorms},
+    ClassRow{kNormAgain, KernelClass::kNormsAgain, KernelClass::kNormsAgain},
+    ClassRow{kNormBackward, KernelClass::kEnds, KernelClass::kNormsBackward},
+    ClassRow{kActivation, KernelClass::kActivations, KernelClass::kActivations},
+    ClassRow{kRotation, KernelClass::kRotations, KernelClass::kRotations},
+    ClassRow{kAttention, KernelClass::kAttention, KernelClass::kAttention},
+    ClassRow{kAttentionBackward, KernelClass::kAttentionBackward, KernelClass::kAttentionBackward},
+    ClassRow{kClassifier, KernelClass::kClassifier, KernelClass::kClassifier},
+    ClassRow{kEmbedding, KernelClass::kEnds, KernelClass::kEnds},
+    ClassRow{kPass, KernelClass::kEnds, KernelClass::kEnds},
+};
+
+static_assert(kClasses.size() == size_t(kPass) + 1);
+
 KernelClass class_in_unit(OpKind kind, OpsCall call) {
-  const bool is_head = kind != OpKind::kForward && kind != OpKind::kBackward;
-  switch (call) {
-    case kProduct:
-      if (is_head) return KernelClass::kHeadProducts;
-      return kind == OpKind::kForward ? KernelClass::kForwardProducts : KernelClass::kInputProducts;
-    case kWeightProduct:
-      return is_head ? KernelClass::kHeadProducts : KernelClass::kWeightProducts;
-    case kBiasSums:
-      return KernelClass::kBiasGradients;
-    case kStreamOutputs:
-      return KernelClass::kConversions;
-    case kNorm:
-      return is_head ? KernelClass::kEnds : KernelClass::kNorms;
-    case kNormAgain:
-      return KernelClass::kNormsAgain;
-    case kNormBackward:
-      return is_head ? KernelClass::kEnds : KernelClass::kNormsBackward;
-    case kActivation:
-      return KernelClass::kActivations;
-    case kRotation:
-      return KernelClass::kRotations;
-    case kAttention:
-      return KernelClass::kAttention;
-    case kAttentionBackward:
-      return KernelClass::kAttentionBackward;
-    case kClassifier:
-      return KernelClass::kClassifier;
-    case kEmbedding:
-    case kPass:
-      return KernelClass::kEnds;
-  }
-  return KernelClass::kEnds;
+  if (kind == OpKind::kForward && call == kProduct) return KernelClass::kForwardProducts;
+  const ClassRow& row = *std::ranges::find(kClasses, call, &ClassRow::call);
+  return kind == OpKind::kForward || kind == OpKind::kBackward ? row.elsewhere : row.in_head;
 }
 
 }  // namespace

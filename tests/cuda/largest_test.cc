@@ -76,14 +76,24 @@ const std::vector<Operation> kOperations = {
      }},
     {"layernorm_backward",
      [](Ops& ops, Operands& of, size_t n, size_t c) {
-       ops.layernorm_backward(of.floats({n, c}), of.floats({c}), of.floats({c}), of.half({n, c}),
-                              of.floats({n, c}), of.floats({n}), of.floats({n}), of.half({c}),
-                              {.rounded = of.out({n, c}), .column_sums = of.floats({c})});
+       ops.layernorm_backward({.dx = of.floats({n, c}),
+                               .dweight = of.floats({c}),
+                               .dbias = of.floats({c}),
+                               .dout = of.half({n, c}),
+                               .x = of.floats({n, c}),
+                               .mean = of.floats({n}),
+                               .rstd = of.floats({n}),
+                               .weight = of.half({c}),
+                               .also = {.rounded = of.out({n, c}), .column_sums = of.floats({c})}});
      }},
     {"rmsnorm_backward",
      [](Ops& ops, Operands& of, size_t n, size_t c) {
-       ops.rmsnorm_backward(of.floats({n, c}), {}, of.half({n, c}), of.floats({n, c}),
-                            of.floats({n}), of.half({c}), {.rounded = of.out({n, c})});
+       ops.rmsnorm_backward({.dx = of.floats({n, c}),
+                             .dout = of.half({n, c}),
+                             .x = of.floats({n, c}),
+                             .rstd = of.floats({n}),
+                             .weight = of.half({c}),
+                             .also = {.rounded = of.out({n, c})}});
      }},
     {"gelu_forward",
      [](Ops& ops, Operands& of, size_t n, size_t c) {

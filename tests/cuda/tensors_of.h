@@ -34,6 +34,13 @@ void for_tensors(StreamOutputs& outputs, const Visit& visit) {
   for (Tensor* tensor : {&outputs.rounded, &outputs.column_sums}) visit(*tensor);
 }
 template <class Visit>
+void for_tensors(NormBackward& norm, const Visit& visit) {
+  for (Tensor* tensor : {&norm.dx, &norm.dweight, &norm.dbias}) visit(*tensor);
+  for (ConstTensor* tensor : {&norm.dout, &norm.x, &norm.mean, &norm.rstd, &norm.weight})
+    visit(*tensor);
+  for_tensors(norm.also, visit);
+}
+template <class Visit>
 void for_tensors(MatmulOptions& options, const Visit& visit) {
   for (ConstTensor* tensor : {&options.bias, &options.residual}) visit(*tensor);
   visit(options.b_codes.memory);

@@ -18,9 +18,9 @@ struct Sample {
 };
 
 Sample sample_at(const Dataset& data, uint64_t index) {
-  Sample sample{Tokens(size_t(data.sequence())), Tokens(size_t(data.sequence()))};
-  data.read(index, sample.tokens.data(), sample.targets.data());
-  return sample;
+  Tokens tokens(size_t(data.sequence()) + 1);
+  data.read(index, tokens);
+  return {{tokens.begin(), tokens.end() - 1}, {tokens.begin() + 1, tokens.end()}};
 }
 
 }  // namespace

@@ -52,14 +52,22 @@ TEST_CASE("norms of halves are norms of the same floats, rounded once", "[kernel
     ops->layernorm_forward(out.tensor(shape), tensor_of(mean, rows), tensor_of(rstd, rows),
                            tensor_of(x, shape), weight.tensor(columns), bias.tensor(columns),
                            1e-5f);
-    ops->layernorm_backward(tensor_of(dx, shape), tensor_of(dweight, columns),
-                            tensor_of(dbias, columns), dout.tensor(shape), tensor_of(x, shape),
-                            tensor_of(mean, rows), tensor_of(rstd, rows), weight.tensor(columns));
+    ops->layernorm_backward({.dx = tensor_of(dx, shape),
+                             .dweight = tensor_of(dweight, columns),
+                             .dbias = tensor_of(dbias, columns),
+                             .dout = dout.tensor(shape),
+                             .x = tensor_of(x, shape),
+                             .mean = tensor_of(mean, rows),
+                             .rstd = tensor_of(rstd, rows),
+                             .weight = weight.tensor(columns)});
     ops->rmsnorm_forward(rms.tensor(shape), tensor_of(rms_rstd, rows), tensor_of(x, shape),
                          weight.tensor(columns), 1e-5f);
-    ops->rmsnorm_backward(tensor_of(rms_dx, shape), tensor_of(rms_dweight, columns),
-                          dout.tensor(shape), tensor_of(x, shape), tensor_of(rms_rstd, rows),
-                          weight.tensor(columns));
+    ops->rmsnorm_backward({.dx = tensor_of(rms_dx, shape),
+                           .dweight = tensor_of(rms_dweight, columns),
+                           .dout = dout.tensor(shape),
+                           .x = tensor_of(x, shape),
+                           .rstd = tensor_of(rms_rstd, rows),
+                           .weight = weight.tensor(columns)});
     return Made{{mean, rstd, rms_rstd, dx, dweight, dbias, rms_dx, rms_dweight},
                 {out.floats(), rms.floats()}};
   });
@@ -77,14 +85,20 @@ NormGradientsRun norm_backward(Ops& ops, const RowSizes& s, bool is_rms, DType t
   HalfArray dout(random_floats(count, 1), type), weight(random_floats(s.columns, 2), type);
   Floats x = random_floats(count, 3), mean = random_floats(s.rows, 4), rstd(s.rows, 0.7f);
   NormGradientsRun run{random_floats(count, 5), Floats(s.columns), Floats(s.columns)};
-  const Tensor dx = tensor_of(run.dx, shape), dweight = tensor_of(run.dweight, {s.columns});
-  if (is_rms)
-    ops.rmsnorm_backward(dx, dweight, dout.tensor(shape), tensor_of(x, shape),
-                         tensor_of(rstd, {s.rows}), weight.tensor({s.columns}), also);
-  else
-    ops.layernorm_backward(dx, dweight, tensor_of(run.dbias, {s.columns}), dout.tensor(shape),
-                           tensor_of(x, shape), tensor_of(mean, {s.rows}),
-                           tensor_of(rstd, {s.rows}), weight.tensor({s.columns}), also);
+  NormBackward norm{.dx = tensor_of(run.dx, shape),
+                    .dweight = tensor_of(run.dweight, {s.columns}),
+                    .dout = dout.tensor(shape),
+                    .x = tensor_of(x, shape),
+                    .rstd = tensor_of(rstd, {s.rows}),
+                    .weight = weight.tensor({s.columns}),
+                    .also = also};
+  if (is_rms) {
+    ops.rmsnorm_backward(norm);
+  } else {
+    norm.dbias = tensor_of(run.dbias, {s.columns});
+    norm.mean = tensor_of(mean, {s.rows});
+    ops.layernorm_backward(norm);
+  }
   return run;
 }
 

@@ -126,7 +126,7 @@ TEST_CASE("a fold of any type, operation and count is the scalar fold, from eith
   for_each_type([&]<class T>(T, DType dtype) {
     for (const ReduceOp op : reduce_ops()) {
       if (!supports(op, dtype)) continue;
-      const FoldPair fold_pair = cpu_kernels(isa).fold.pair(dtype, op);
+      const FoldKernel fold_pair = cpu_kernels(isa).fold.pair(dtype, op);
       for (const size_t count : counts_of(sizeof(T))) {
         CAPTURE(to_string(isa), to_string(dtype), to_string(op), count);
         const auto a = elements<T>(count, 1);
@@ -137,8 +137,10 @@ TEST_CASE("a fold of any type, operation and count is the scalar fold, from eith
         std::byte* const targets[] = {memory_of(ab).data};
         std::byte* const turned[] = {memory_of(ba).data};
         const size_t bytes = count * sizeof(T);
-        fold_pair({targets, 0, bytes, false}, memory_of(a).data, memory_of(b).data);
-        fold_pair({turned, 0, bytes, true}, memory_of(b).data, memory_of(a).data);
+        const std::byte* const operands[] = {memory_of(a).data, memory_of(b).data};
+        const std::byte* const swapped[] = {operands[1], operands[0]};
+        fold_pair({targets, 0, bytes, false}, operands);
+        fold_pair({turned, 0, bytes, true}, swapped);
         CHECK(same_bits(ab, want));
         CHECK(same_bits(ba, want));
       }
@@ -150,7 +152,7 @@ TEST_CASE("a fold of four is the fold of two folds, stored to every target", "[k
   const auto isa = GENERATE(from_range(isas_here()));
   const FoldKernels& kernels = cpu_kernels(isa).fold;
   for_each_type([&]<class T>(T, DType dtype) {
-    const FoldQuad fold_quad = kernels.quad(dtype, ReduceOp::kSum);
+    const FoldKernel fold_quad = kernels.quad(dtype, ReduceOp::kSum);
     if (!fold_quad) return;
     for (const size_t count : counts_of(sizeof(T))) {
       CAPTURE(to_string(isa), to_string(dtype), count);
@@ -162,9 +164,9 @@ TEST_CASE("a fold of four is the fold of two folds, stored to every target", "[k
         want[i] = sum(sum(q[0][i], q[1][i]), sum(q[2][i], q[3][i]));
       std::vector<T> other(count + 1);
       std::byte* const targets[] = {memory_of(q[2]).data, memory_of(other).data};
-      fold_quad(
-          {targets, 0, count * sizeof(T), true},
-          {memory_of(q[0]).data, memory_of(q[1]).data, memory_of(q[2]).data, memory_of(q[3]).data});
+      const std::byte* const operands[] = {memory_of(q[0]).data, memory_of(q[1]).data,
+                                           memory_of(q[2]).data, memory_of(q[3]).data};
+      fold_quad({targets, 0, count * sizeof(T), true}, operands);
       CHECK(same_bits(q[2], want));
       want.push_back(T{});
       CHECK(same_bits(other, want));
@@ -189,7 +191,8 @@ TEST_CASE("half types fold as lib/base/dtype.h converts, for all patterns", "[ke
     auto want = a;
     for (size_t i = 0; i < a.size(); ++i) want[i] = fold_one(a[i], b[i], op);
     std::byte* const target[] = {memory_of(a).data};
-    cpu_kernels(isa).fold.pair(dtype, op)({target, 0, 2 * a.size()}, target[0], memory_of(b).data);
+    const std::byte* const operands[] = {target[0], memory_of(b).data};
+    cpu_kernels(isa).fold.pair(dtype, op)({target, 0, 2 * a.size()}, operands);
     CHECK(same_bits(a, want));
   };
   check(all_patterns<Float16>(0), all_patterns<Float16>(shift), DType::kF16);
@@ -203,8 +206,8 @@ TEST_CASE("min takes -0 before +0, max after it, and NaN before all", "[kernels]
   const auto folded = [&](ReduceOp op) {
     Floats into(a.size());
     std::byte* const target[] = {memory_of(into).data};
-    cpu_kernels(isa).fold.pair(DType::kF32, op)({target, 0, memory_of(into).bytes},
-                                                memory_of(a).data, memory_of(b).data);
+    const std::byte* const operands[] = {memory_of(a).data, memory_of(b).data};
+    cpu_kernels(isa).fold.pair(DType::kF32, op)({target, 0, memory_of(into).bytes}, operands);
     return into;
   };
   const float nan = std::bit_cast<float>(0x7fc00000u);

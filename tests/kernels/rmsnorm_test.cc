@@ -73,8 +73,12 @@ TEST_CASE("rmsnorm and its gradients are the oracle's, and apply again has the s
                        tensor_of(weight, {columns}), kRmsEps);
   ops->rmsnorm_apply(tensor_of(again, shape), tensor_of(x, shape), tensor_of(rstd, {rows}),
                      tensor_of(weight, {columns}));
-  ops->rmsnorm_backward(tensor_of(dx, shape), tensor_of(dweight, {columns}), tensor_of(dout, shape),
-                        tensor_of(x, shape), tensor_of(rstd, {rows}), tensor_of(weight, {columns}));
+  ops->rmsnorm_backward({.dx = tensor_of(dx, shape),
+                         .dweight = tensor_of(dweight, {columns}),
+                         .dout = tensor_of(dout, shape),
+                         .x = tensor_of(x, shape),
+                         .rstd = tensor_of(rstd, {rows}),
+                         .weight = tensor_of(weight, {columns})});
   CHECK(again == out);
   const Values xs = oracle::to_values(x), weights = oracle::to_values(weight);
   CHECK(distance_in_eps(out, rmsnorm(xs, weights), 1) < roundings(columns, 6));

@@ -29,10 +29,14 @@ struct NormRun {
   }
   // The gradients are added to what they hold.
   void backward(TestBackend& ops, Floats& dx, Floats& dweight, Floats& dbias) {
-    ops->layernorm_backward(tensor_of(dx, {rows, columns}), tensor_of(dweight, {columns}),
-                            tensor_of(dbias, {columns}), tensor_of(dout, {rows, columns}),
-                            tensor_of(x, {rows, columns}), tensor_of(mean, {rows}),
-                            tensor_of(rstd, {rows}), tensor_of(weight, {columns}));
+    ops->layernorm_backward({.dx = tensor_of(dx, {rows, columns}),
+                             .dweight = tensor_of(dweight, {columns}),
+                             .dbias = tensor_of(dbias, {columns}),
+                             .dout = tensor_of(dout, {rows, columns}),
+                             .x = tensor_of(x, {rows, columns}),
+                             .mean = tensor_of(mean, {rows}),
+                             .rstd = tensor_of(rstd, {rows}),
+                             .weight = tensor_of(weight, {columns})});
   }
   size_t rows, columns;
   Floats x, weight, bias, dout, out, mean, rstd;

@@ -40,9 +40,14 @@ Floats run_everything(Ops& ops, const Sizes& s) {
   ops.gelu_backward(tensor_of(dx, rows), tensor_of(activated, rows), tensor_of(dx, rows),
                     tensor_of(norm, rows));
   Floats dweight(c), dbias(c);
-  ops.layernorm_backward(tensor_of(dx, rows), tensor_of(dweight, {c}), tensor_of(dbias, {c}),
-                         tensor_of(activated, rows), tensor_of(x, rows), tensor_of(mean, {n}),
-                         tensor_of(rstd, {n}), tensor_of(weight, {c}));
+  ops.layernorm_backward({.dx = tensor_of(dx, rows),
+                          .dweight = tensor_of(dweight, {c}),
+                          .dbias = tensor_of(dbias, {c}),
+                          .dout = tensor_of(activated, rows),
+                          .x = tensor_of(x, rows),
+                          .mean = tensor_of(mean, {n}),
+                          .rstd = tensor_of(rstd, {n}),
+                          .weight = tensor_of(weight, {c})});
   ops.bias_backward(tensor_of(dbias, {c}), tensor_of(dx, rows));
   ops.embedding_backward(token_table, position_table, tensor_of(dx, rows),
                          tensor_of(tokens, {s.batch, s.positions}));
@@ -80,8 +85,12 @@ Floats run_llama(Ops& ops, const Sizes& s) {
   ops.rope_backward(tensor_of(dq, rows), int(c / s.heads), 1e4);
   Floats gate = norm, up = out, dweight(c);
   ops.swiglu_backward(tensor_of(dq, rows), tensor_of(gate, rows), tensor_of(up, rows));
-  ops.rmsnorm_backward(tensor_of(up, rows), tensor_of(dweight, {c}), tensor_of(gate, rows),
-                       tensor_of(x, rows), tensor_of(rstd, {n}), tensor_of(weight, {c}));
+  ops.rmsnorm_backward({.dx = tensor_of(up, rows),
+                        .dweight = tensor_of(dweight, {c}),
+                        .dout = tensor_of(gate, rows),
+                        .x = tensor_of(x, rows),
+                        .rstd = tensor_of(rstd, {n}),
+                        .weight = tensor_of(weight, {c})});
   Floats all;
   for (const Floats* part : {&x, &norm, &out, &lse, &dq, &dk, &dv, &gate, &up, &dweight})
     all.insert(all.end(), part->begin(), part->end());

@@ -63,12 +63,13 @@ class SmallRun {
     forward();
     const size_t head = units().size() - 1;
     std::vector<Floats> scratch = memory_for(units()[head].backward_scratch);
-    model_->loss(tensors(head, scratch), 1.0f, accumulate);
+    accumulate_ = accumulate;
+    model_->loss(tensors(head, scratch), 1.0f);
     for (size_t unit = head; unit-- > 0;) {
       if (made_again != Recompute::kNone && !units()[unit].saved.empty())
         make_again(unit, made_again);
       scratch = memory_for(units()[unit].backward_scratch);
-      model_->backward(int(unit), tensors(unit, scratch), accumulate);
+      model_->backward(int(unit), tensors(unit, scratch));
     }
   }
 
@@ -98,6 +99,7 @@ class SmallRun {
   UnitTensors tensors(size_t unit, std::vector<Floats>& scratch) {
     const UnitSpec& spec = units()[unit];
     UnitTensors t;
+    t.accumulate = accumulate_;
     for (size_t i = 0; i < spec.tensors.size(); ++i) {
       t.parameters.push_back(shaped(parameters_[unit][i], spec.tensors[i].shape));
       t.gradients.push_back(shaped(gradients_[unit][i], spec.tensors[i].shape));
@@ -141,6 +143,7 @@ class SmallRun {
   std::vector<int32_t> tokens_, targets_;
   Floats losses_, stream_gradient_;
   std::vector<Floats> streams_;                                      // after each unit but the head
+  bool accumulate_ = false;                                          // as UnitTensors::accumulate
   std::vector<std::vector<Floats>> parameters_, gradients_, saved_;  // by unit
 };
 

@@ -10,10 +10,12 @@
 #include "kernels/cpu/attention/cpu_attention.h"
 #include "kernels/cpu/cpu_float8.h"
 #include "kernels/cpu/cpu_norms.h"
+#include "kernels/cpu/element_pieces.h"
 #include "kernels/cpu/float_pieces.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/gemm_choice.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/packed_moment.h"
 #include "kernels/cpu/rope_table.h"
 #include "kernels/cpu/thread_buffers.h"
 #include "kernels/elementwise.h"
@@ -25,8 +27,6 @@
 namespace gxp {
 namespace {
 
-// Elements that one thread takes at once: whole cache lines, so that no two threads share one.
-constexpr size_t kGrain = 1024;
 constexpr size_t kLineFloats = 16;
 // Elements of one partial sum, which depend on nothing but the count.
 constexpr size_t kSumBlock = 1 << 14;
@@ -43,45 +43,6 @@ double* doubles_of(const Tensor& tensor, size_t count) {
   GXP_ASSERT(tensor.dtype == DType::kF64 && tensor.count() == count);
   return tensor.data<double>();
 }
-
-// Where pieces of the arrays of an element-wise operation are floats: in L1.
-using Buffers = float[4][kGrain];
-
-// The arrays of an element-wise operation as pieces of floats (float_pieces.h).
-class Elements {
- public:
-  Elements(const ElementwiseCall& call, const ConvertKernels& kernels) : form_(form_of(call.math)) {
-    for (size_t i = 0; i < form_.written; ++i) {
-      out_[i] = OutPieces(kernels, call.written[i]);
-      in_[i] = InPieces(kernels, call.written[i]);
-    }
-    for (size_t i = form_.written; i < form_.arrays; ++i)
-      in_[i] = InPieces(kernels, call.read[i - form_.written]);
-  }
-  [[nodiscard]] bool need_buffers() const {
-    return std::ranges::any_of(in_, [](const InPieces& in) { return in.needs_buffer(); });
-  }
-  // Elements [begin, begin + count) of each array: those that are read, and places for the others.
-  std::array<float*, 4> read(size_t begin, size_t count, Buffers& buffers) const {
-    std::array<float*, 4> places{};
-    for (size_t i = 0; i < form_.arrays; ++i) {
-      const bool is_written = i < form_.written;
-      if (is_written) places[i] = out_[i].place(begin, buffers[i]);
-      if (i < form_.first_read) continue;
-      const float* const values = in_[i].read(begin, count, buffers[i]);
-      if (!is_written) places[i] = const_cast<float*>(values);  // the kernel only reads them
-    }
-    return places;
-  }
-  void finish(size_t begin, size_t count, const Buffers& buffers) const {
-    for (size_t i = 0; i < form_.written; ++i) out_[i].finish(begin, count, buffers[i]);
-  }
-
- private:
-  ElementwiseForm form_;
-  std::array<OutPieces, 4> out_;
-  std::array<InPieces, 4> in_;
-};
 
 class CpuOps final : public CpuNorms, public CpuAttention {
  public:
@@ -135,13 +96,13 @@ class CpuOps final : public CpuNorms, public CpuAttention {
   }
 
   void apply(const ElementwiseCall& call) override {
-    const Elements elements(call, kernels_.convert);
+    const ElementPieces elements(call, kernels_.convert);
     const auto kernel = kernels_.elementwise.apply[call.math.index()];
     const void* const settings =
         std::visit([](const auto& math) -> const void* { return &math; }, call.math);
-    pool_.parallel_for(call.count(), kGrain, [&](size_t begin, size_t end) {
-      alignas(64) Buffers buffers;
-      const size_t piece = elements.need_buffers() ? kGrain : end - begin;
+    pool_.parallel_for(call.count(), kPieceElements, [&](size_t begin, size_t end) {
+      alignas(64) PieceBuffers buffers;
+      const size_t piece = elements.need_buffers() ? kPieceElements : end - begin;
       for (size_t at = begin; at < end; at += piece) {
         const size_t count = std::min(piece, end - at);
         kernel(elements.read(at, count, buffers).data(), count, settings);
@@ -310,10 +271,10 @@ class CpuOps final : public CpuNorms, public CpuAttention {
     GXP_ASSERT(out.count() == x.count());
     const InPieces from(kernels_.convert, x);
     const OutPieces to(kernels_.convert, out);
-    pool_.parallel_for(x.count(), kGrain, [&](size_t begin, size_t end) {
-      alignas(64) float buffer[kGrain];
-      for (size_t at = begin; at < end; at += kGrain) {
-        const size_t count = std::min(kGrain, end - at);
+    pool_.parallel_for(x.count(), kPieceElements, [&](size_t begin, size_t end) {
+      alignas(64) float buffer[kPieceElements];
+      for (size_t at = begin; at < end; at += kPieceElements) {
+        const size_t count = std::min(kPieceElements, end - at);
         const float* const values = from.read(at, count, buffer);
         if (to.needs_buffer())
           to.finish(at, count, values);
@@ -327,30 +288,35 @@ class CpuOps final : public CpuNorms, public CpuAttention {
     GXP_ASSERT(out.dtype == DType::kBF16 && out.count() == x.count());
     auto* const to = out.data<uint16_t>();
     const float* const from = vector_of(x, x.count());
-    pool_.parallel_for(x.count(), kGrain, [&](size_t begin, size_t end) {
-      narrow_stochastically(to + begin, from + begin, end - begin, {bits.key, bits.first + begin});
+    pool_.parallel_for(x.count(), kPieceElements, [&](size_t begin, size_t end) {
+      narrow_stochastically(kernels_.convert, to + begin, from + begin, end - begin,
+                            {bits.key, bits.first + begin});
     });
   }
 
   void adamw_packed(std::span<const PackedAdamW> calls) override {
     for (const PackedAdamW& call : calls) {
       const InPieces gradients(kernels_.convert, call.gradients);
+      const PackedMoment first(kernels_.convert, call.first, call.first_scales, call.first_bits);
+      const PackedMoment second(kernels_.convert, call.second, call.second_scales,
+                                call.second_bits);
       float* const weights = vector_of(call.weights, call.count());
-      pool_.parallel_for(call.count(), kGrain, [&](size_t begin, size_t end) {
-        alignas(64) Buffers buffers;
-        for (size_t at = begin; at < end; at += kGrain) {
-          const size_t count = std::min(kGrain, end - at);
+      pool_.parallel_for(call.count(), kPieceElements, [&](size_t begin, size_t end) {
+        alignas(64) PieceBuffers buffers;
+        for (size_t at = begin; at < end; at += kPieceElements) {
+          const size_t count = std::min(kPieceElements, end - at);
           const auto* const gradient = gradients.read(at, count, buffers[3]);
           const std::array<float*, 4> arrays = {weights + at, buffers[1], buffers[2],
                                                 const_cast<float*>(gradient)};
-          unpack(call.first, call.first_scales, kFirstMap, at, count, buffers[1]);
-          unpack(call.second, call.second_scales, kSecondMap, at, count, buffers[2]);
+          first.unpack(kFirstMap, at, count, buffers[1]);
+          second.unpack(kSecondMap, at, count, buffers[2]);
           kernels_.elementwise.apply[ElementwiseMath(call.math).index()](arrays.data(), count,
                                                                          &call.math);
-          pack(call.first, call.first_scales, call.first_bits, at, count, buffers[1],
-               [](float x, float inverse) { return nearest_code(x * inverse, kFirstMap); });
-          pack(call.second, call.second_scales, call.second_bits, at, count, buffers[2],
-               [](float x, float inverse) { return second_moment_code(x, inverse, kSecondMap); });
+          first.pack(at, count, buffers[1],
+                     [](float x, float inverse) { return nearest_code(x * inverse, kFirstMap); });
+          second.pack(at, count, buffers[2], [](float x, float inverse) {
+            return second_moment_code(x, inverse, kSecondMap);
+          });
         }
       });
     }
@@ -359,46 +325,7 @@ class CpuOps final : public CpuNorms, public CpuAttention {
  private:
   static constexpr DynamicMap kFirstMap = make_dynamic_map(true);
   static constexpr DynamicMap kSecondMap = make_dynamic_map(false);
-  static_assert(kGrain % kStateBlock == 0);
-
-  // Elements [at, at + count) of a moment: whole blocks but for the tensor's last.
-  void unpack(const Tensor& moment, const Tensor& scales, const DynamicMap& map, size_t at,
-              size_t count, float* out) const {
-    if (moment.dtype == DType::kBF16)
-      return kernels_.convert.widen(out, moment.data<uint16_t>() + at,
-                                    {DType::kBF16, 1, count, count, count});
-    const auto* const codes = moment.data<uint8_t>() + at;
-    const float* const scale = scales.data<float>() + at / kStateBlock;
-    for (size_t i = 0; i < count; ++i) out[i] = map.values[codes[i]] * scale[i / kStateBlock];
-  }
-  template <class CodeOf>
-  void pack(const Tensor& moment, const Tensor& scales, const RandomBits& bits, size_t at,
-            size_t count, const float* values, const CodeOf& code_of) const {
-    if (moment.dtype == DType::kBF16)
-      return narrow_stochastically(moment.data<uint16_t>() + at, values, count,
-                                   {bits.key, bits.first + at});
-    auto* const codes = moment.data<uint8_t>() + at;
-    for (size_t begin = 0; begin < count; begin += kStateBlock) {
-      const size_t end = std::min(count, begin + kStateBlock);
-      float most = 0;
-      for (size_t i = begin; i < end; ++i) most = std::max(most, std::fabs(values[i]));
-      scales.data<float>()[(at + begin) / kStateBlock] = most;
-      const float inverse = inverse_scale(most);
-      for (size_t i = begin; i < end; ++i) codes[i] = code_of(values[i], inverse);
-    }
-  }
-  // `bits.first` is the number of the first of the elements.
-  void narrow_stochastically(uint16_t* to, const float* from, size_t count,
-                             const RandomBits& bits) const {
-    for (size_t at = 0; at < count;) {
-      const size_t element = bits.first + at;
-      const size_t place = element % kRandomBlock;
-      const size_t here = std::min(count - at, kRandomBlock - place);
-      kernels_.convert.narrow_stochastically(to + at, from + at, here, uint32_t(place),
-                                             random_block(bits.key, element / kRandomBlock));
-      at += here;
-    }
-  }
+  static_assert(kPieceElements % kStateBlock == 0);
 
   static const void* data_of(const ConstTensor& matrix, size_t rows) {
     GXP_ASSERT(matrix.shape.rows() == rows && matrix.memory.space == MemorySpace::kHost);

@@ -1,5 +1,6 @@
 #include "lib/train/step/forward_backward.h"
 
+#include <memory>
 #include <vector>
 
 #include "lib/train/step/unit_binding.h"
@@ -26,28 +27,28 @@ ForwardBackward::ForwardBackward(const RunConfig& config, Backend& backend, Shar
 
 std::function<void()> ForwardBackward::bind(const Op& op) {
   if (op.kind == OpKind::kNextBatch)
-    return bind_next_batch(sharded_.lanes, sharded_.memory, sharded_.plan.shape, op,
-                           [this](const Tensor& tokens, const Tensor& targets) {
-                             loader_.next(tokens, targets, Deadline::after(kDataTimeout));
-                           });
+    return [this, &compute = sharded_.lanes[Lane::kCompute],
+            batch = std::make_shared<const HostBatch>(sharded_.lanes.device(), sharded_.memory,
+                                                      sharded_.plan.shape, op)] {
+      loader_.next(batch->tokens(), batch->targets(), Deadline::after(kDataTimeout));
+      batch->send(compute);
+    };
   if (op.kind == OpKind::kReduceLoss)
     return sharded_.calls.bind(RankGroup::kWorld, Collective::kAllReduce,
                                sharded_.tensor(sharded_.program.loss_sum));
   Model& model = *model_;
   const UnitTensors t = bind_unit(sharded_.plan, sharded_.plan.shape, sharded_.memory, op);
-  const bool accumulate = op.gradients.accumulate;
   if (op.kind == OpKind::kForward) return [&model, t, unit = op.unit] { model.forward(unit, t); };
   if (op.kind == OpKind::kRecompute)
     return [&model, t, what = op.buffers.recompute] { model.recompute(t, what); };
-  if (op.kind == OpKind::kBackward)
-    return [&model, t, unit = op.unit, accumulate] { model.backward(unit, t, accumulate); };
+  if (op.kind == OpKind::kBackward) return [&model, t, unit = op.unit] { model.backward(unit, t); };
   GXP_ASSERT(op.kind == OpKind::kLoss);
-  return [this, t, micro = op.micro, accumulate] { loss(micro, t, accumulate); };
+  return [this, t, micro = op.micro] { loss(micro, t); };
 }
 
-void ForwardBackward::loss(int micro, const UnitTensors& tensors, bool accumulate) {
+void ForwardBackward::loss(int micro, const UnitTensors& tensors) {
   const StepResult& result = step_.result;
-  model_->loss(tensors, float(result.loss_scale / double(result.tokens)), accumulate);
+  model_->loss(tensors, float(result.loss_scale / double(result.tokens)));
   sharded_.lanes[Lane::kCompute].copy(losses_of(micro).memory, tensors.losses.memory);
   if (micro + 1 == sharded_.plan.shape.grad_accum) send_loss();
 }

@@ -29,7 +29,7 @@ class ForwardBackward {
   std::function<void()> bind(const Op& op);
 
  private:
-  void loss(int micro, const UnitTensors& tensors, bool accumulate);
+  void loss(int micro, const UnitTensors& tensors);
   [[nodiscard]] Tensor losses_of(int micro) const;
   void send_loss();
 

@@ -5,29 +5,34 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <string_view>
 
 #include "lib/base/error.h"
 
 namespace gxp {
 namespace {
 
-using VmCall = ssize_t (*)(pid_t, const iovec*, unsigned long, const iovec*, unsigned long,
-                           unsigned long);
-
 void* place(uint64_t address) {
   return reinterpret_cast<void*>(address);  // of another process
 }
 
-// One call moves 2 GiB at most.
-void move_all(VmCall call, const char* verb, pid_t process, int rank, uint64_t address,
-              std::byte* data, size_t bytes) {
-  for (size_t moved = 0; moved < bytes;) {
-    const iovec mine{data + moved, bytes - moved};
-    const iovec theirs{place(address + moved), mine.iov_len};
-    const ssize_t count = call(process, &mine, 1, &theirs, 1, 0);
+struct Direction {
+  std::string_view verb;
+  ssize_t (*call)(pid_t, const iovec* mine, unsigned long, const iovec* theirs, unsigned long,
+                  unsigned long);
+};
+constexpr Direction kRead{"read", process_vm_readv};
+constexpr Direction kWrite{"write", process_vm_writev};
+
+// Between `mine` and the address of the rank's process. One call moves 2 GiB at most.
+void move_all(const Direction& direction, pid_t process, int rank, uint64_t address, Memory mine) {
+  for (size_t moved = 0; moved < mine.bytes;) {
+    const iovec here{mine.data + moved, mine.bytes - moved};
+    const iovec there{place(address + moved), here.iov_len};
+    const ssize_t count = direction.call(process, &here, 1, &there, 1, 0);
     if (count <= 0) {
-      fail(ErrorKind::kPeer, "{} {} bytes of rank {}'s memory: {}", verb, bytes, rank,
-           count == 0 ? "it ends there" : system_text(errno));
+      fail(ErrorKind::kPeer, "{} {} bytes of rank {}'s memory: {}", direction.verb, mine.bytes,
+           rank, count == 0 ? "it ends there" : system_text(errno));
     }
     moved += size_t(count);
   }
@@ -49,12 +54,11 @@ bool CrossMemoryAttach::holds(uint64_t address, uint64_t expected) const noexcep
 }
 
 void CrossMemoryAttach::read(uint64_t address, Memory into) const {
-  move_all(process_vm_readv, "read", process_, rank_, address, into.data, into.bytes);
+  move_all(kRead, process_, rank_, address, into);
 }
 
 void CrossMemoryAttach::write(uint64_t address, ConstMemory from) const {
-  move_all(process_vm_writev, "write", process_, rank_, address, const_cast<std::byte*>(from.data),
-           from.bytes);
+  move_all(kWrite, process_, rank_, address, {const_cast<std::byte*>(from.data), from.bytes});
 }
 
 }  // namespace gxp

@@ -174,25 +174,22 @@ bool PeerTransport::progress() {
   waiter_.before_look(open_.size());
   for (size_t i = 0; i < open_.size(); ++i) {
     Peer& peer = *open_[i];
-    moved |= progress(peer);
+    try {
+      if (peer.link->progress())
+        moved = true;
+      else if (peer.messages.has_operations() && !peer.link->closed().empty())
+        fail_lost(peer);
+    } catch (const Tampered& tampered) {
+      // This rank's to report: the others see nothing of what does not carry its seal.
+      if (parts_.store != nullptr) parts_.store->abort(rank(), tampered.what());
+      throw;
+    }
     if (peer.messages.has_operations()) continue;
     peer.is_open = false;
     open_[i--] = open_.back();
     open_.pop_back();
   }
   return moved;
-}
-
-// What does not carry its seal is this rank's to report: the others see nothing of it.
-bool PeerTransport::progress(Peer& peer) {
-  try {
-    if (peer.link->progress()) return true;
-  } catch (const Tampered& tampered) {
-    if (parts_.store != nullptr) parts_.store->abort(rank(), tampered.what());
-    throw;
-  }
-  if (peer.messages.has_operations() && !peer.link->closed().empty()) fail_lost(peer);
-  return false;
 }
 
 void PeerTransport::sleep(Deadline deadline) {

@@ -76,7 +76,6 @@ class PeerTransport : public Transport, private ArenaWaiter {
   Ticket start_receive(PendingMessage receive);
   void open(Peer& peer);
   bool progress();  // whether anything moved
-  bool progress(Peer& peer);
   void sleep(Deadline deadline);
   void listen_to_store();
   [[noreturn]] void fail_lost(const Peer& peer);

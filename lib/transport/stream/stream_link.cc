@@ -20,7 +20,9 @@ void StreamLink::post_send(PendingMessage& send) {
 
 bool StreamLink::progress() {
   const bool sent = !to_send_.empty() && write_messages();
-  const bool received = messages().awaits() && read_messages();
+  bool received = false;
+  while (messages().awaits() && (arriving_ == nullptr ? read_header() : read_payload()))
+    received = true;
   return sent || received;
 }
 
@@ -42,16 +44,6 @@ bool StreamLink::write_messages() {
     to_send_.pop_front();
     header_sent_ = 0;
     messages().finish(send);
-  }
-  return moved;
-}
-
-bool StreamLink::read_messages() {
-  bool moved = false;
-  while (messages().awaits()) {
-    const bool step = arriving_ == nullptr ? read_header() : read_payload();
-    if (!step) break;
-    moved = true;
   }
   return moved;
 }

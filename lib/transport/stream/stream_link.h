@@ -33,7 +33,6 @@ class StreamLink final : public PeerLink {
   };
 
   bool write_messages();  // these return whether anything moved
-  bool read_messages();
   bool read_header();
   bool read_payload();
 

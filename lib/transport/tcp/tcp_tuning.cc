@@ -128,17 +128,17 @@ struct Result {
   }
 };
 
-// Both ends of a pair stop at once: the first byte of what the deciding end sends says whether the
-// probe has taken too long.
-struct Probe {
-  bool decides = false;
+// The time of a probe. Both ends of a pair stop at once: the first byte of what the deciding end
+// sends says whether the probe has taken too long.
+struct ProbeTime {
+  bool decides = false;  // this end
   Deadline::Clock::time_point start = Deadline::Clock::now();
   [[nodiscard]] std::byte late() const { return std::byte(seconds_since(start) > kMostSeconds); }
 };
 
 // The median time, in s, of a few exchanges; the first one only warms up. Not the best: paced
 // connections are fast until they stall. Nothing once the probe has taken too long.
-std::optional<double> measure(Bundle& bundle, const Probe& probe, Memory out, Memory in) {
+std::optional<double> measure(Bundle& bundle, const ProbeTime& probe, Memory out, Memory in) {
   std::array<double, 1 + kRepetitions> times{};
   for (double& time : times) {
     out.data[0] = probe.late();
@@ -161,29 +161,6 @@ struct ConnectionKind {
   auto operator<=>(const ConnectionKind&) const = default;
 };
 using Bundles = std::map<ConnectionKind, Bundle>;
-
-// One more for each kind of connections that a candidate has and `bundles` has not. All ranks call it;
-// those that are not of the pair get none. `known`: the kinds that there are, on all ranks.
-void connect_bundles(const TransportContext& context, const Pair& pair,
-                     const std::vector<TcpTuning>& tried, const ConnectTcp& connect,
-                     std::set<ConnectionKind>& known, Bundles& bundles) {
-  const bool takes_part = pair.has(context.rank);
-  const auto joins = [&](int peer) { return takes_part && pair.has(peer); };
-  std::map<ConnectionKind, std::vector<MeshConnection>> sockets;
-  for (const TcpTuning& candidate : tried) {
-    if (known.insert(ConnectionKind(candidate)).second) sockets[ConnectionKind(candidate)];
-  }
-  for (auto& [kind, bundle] : sockets) {
-    for (int i = 0; i < kind.connections; ++i) {
-      const std::string name = fmt::format("tcp probe {}-{} {}{} {}", pair.low, pair.high,
-                                           kind.connections, kind.paced ? "" : " reno", i);
-      auto by_rank = connect({name, kind.paced}, joins);
-      bundle.push_back(std::move(by_rank[size_t(pair.other(context.rank))]));
-    }
-    if (!takes_part) continue;
-    bundles.try_emplace(kind, context, pair.other(context.rank), std::move(bundle));
-  }
-}
 
 // The deciding end's number, at both ends.
 uint64_t agree(Bundle& bundle, bool decides, uint64_t mine) {
@@ -218,7 +195,7 @@ double first_exchange(Bundle& bundle) {
 }
 
 // How much an exchange moves: what takes about kSeconds. The same at both ends.
-size_t choose_bytes(Bundle& bundle, const Probe& probe, Memory out, Memory in) {
+size_t choose_bytes(Bundle& bundle, const ProbeTime& probe, Memory out, Memory in) {
   const auto least = measure(bundle, probe, out.slice(0, kLeastBytes), in.slice(0, kLeastBytes));
   if (!least) return kLeastBytes;
   const double fitting = double(kLeastBytes) * kSeconds / *least;
@@ -226,7 +203,7 @@ size_t choose_bytes(Bundle& bundle, const Probe& probe, Memory out, Memory in) {
   return std::min(size_t(agree(bundle, probe.decides, mine)), kMostBytes);
 }
 
-Result try_out(Bundles& bundles, const std::vector<TcpTuning>& tried, const Probe& probe) {
+Result try_out(Bundles& bundles, const std::vector<TcpTuning>& tried, const ProbeTime& probe) {
   std::vector<std::byte> out(kMostBytes);
   std::vector<std::byte> in(kMostBytes);
   Bundle& first = bundles.at(ConnectionKind(tried[0]));
@@ -284,49 +261,92 @@ struct Told {
   auto fields() { return std::tie(value); }
 };
 
-// Whether the probe may go on, as the deciding end says to all ranks.
-bool has_time(const TransportContext& context, const std::string& key, int low,
-              const Probe& probe) {
-  if (probe.decides) context.store->set(key, pack_fact(Told<bool>{probe.late() == std::byte{0}}));
-  return unpack_fact<Told<bool>>(context.store->get(key, context.deadline, low)).value;
-}
+// One class of pairs, of which the first pair tries the candidates out for all. Every rank has one
+// and calls run(); those that are not of the pair only learn what it finds.
+class TcpProbe {
+ public:
+  TcpProbe(const TransportContext& context, const Pair& pair, const ConnectTcp& connect)
+      : context_(context),
+        pair_(pair),
+        connect_(connect),
+        key_(fmt::format("tcp probe {}-{}", pair.low, pair.high)),
+        takes_part_(pair.has(context.rank)),
+        decides_(context.rank == pair.low) {}
+
+  TcpTuning run(const std::vector<TcpTuning>& tried, bool on_one_host) {
+    connect_kind(tried[0]);
+    const double seconds = share<Told<double>>(key_ + " first", [&] {
+                             return Told<double>{first_exchange(bundles_.begin()->second)};
+                           }).value;
+    if (seconds > kSlowSeconds) {
+      if (context_.rank == 0) log_slow_link(on_one_host, seconds, tried[0]);
+      return tried[0];
+    }
+    const ProbeTime probe{.decides = decides_};
+    const std::vector<TcpTuning> reached = connect_kinds(tried, probe);
+    const auto result = share<Result>(key_, [&] { return try_out(bundles_, reached, probe); });
+    if (context_.rank == 0) log_best(on_one_host, result);
+    return result.tuning;
+  }
+
+ private:
+  // Makes the candidate's kind of connections between the pair, unless there are some.
+  void connect_kind(const TcpTuning& candidate) {
+    const ConnectionKind kind(candidate);
+    if (!known_.insert(kind).second) return;
+    const auto joins = [&](int peer) { return takes_part_ && pair_.has(peer); };
+    std::vector<MeshConnection> sockets;
+    for (int i = 0; i < kind.connections; ++i) {
+      const std::string name =
+          fmt::format("{} {}{} {}", key_, kind.connections, kind.paced ? "" : " reno", i);
+      auto by_rank = connect_({name, kind.paced}, joins);
+      sockets.push_back(std::move(by_rank[size_t(pair_.other(context_.rank))]));
+    }
+    if (takes_part_)
+      bundles_.try_emplace(kind, context_, pair_.other(context_.rank), std::move(sockets));
+  }
+
+  // Returns the candidates that are connected before the probe has taken too long.
+  std::vector<TcpTuning> connect_kinds(const std::vector<TcpTuning>& tried,
+                                       const ProbeTime& probe) {
+    std::vector<TcpTuning> reached;
+    for (const TcpTuning& candidate : tried) {
+      const auto in_time = [&] { return Told<bool>{probe.late() == std::byte{0}}; };
+      if (!known_.contains(ConnectionKind(candidate)) &&
+          !share<Told<bool>>(fmt::format("{} {}", key_, reached.size()), in_time).value)
+        break;
+      connect_kind(candidate);
+      reached.push_back(candidate);
+    }
+    return reached;
+  }
+
+  // What both ends find, as the deciding end tells it to all ranks.
+  template <class Fact, class Find>
+  Fact share(const std::string& key, const Find& find) {
+    if (takes_part_) {
+      const Fact found = find();
+      if (decides_) context_.store->set(key, pack_fact(found));
+    }
+    return unpack_fact<Fact>(context_.store->get(key, context_.deadline, pair_.low));
+  }
+
+  const TransportContext& context_;
+  const Pair pair_;
+  const ConnectTcp& connect_;
+  const std::string key_;  // of the store
+  const bool takes_part_;
+  const bool decides_;
+  std::set<ConnectionKind> known_;  // the kinds that there are, on all ranks
+  Bundles bundles_;                 // of them, at the ends of the pair
+};
 
 TcpTuning tune(const TransportContext& context, const JoinedPairs& joins, bool on_one_host,
                const ConnectTcp& connect) {
   const std::vector<TcpTuning> tried = candidates(context.tcp, on_one_host);
   const std::optional<Pair> pair = first_pair(context.hosts, joins, on_one_host);
   if (!pair || tried.size() == 1) return tried[0];
-  const std::string key = fmt::format("tcp probe {}-{}", pair->low, pair->high);
-  const bool decides = context.rank == pair->low;
-  std::set<ConnectionKind> known;
-  Bundles bundles;
-  connect_bundles(context, *pair, {tried[0]}, connect, known, bundles);
-  if (!bundles.empty()) {
-    const double seconds = first_exchange(bundles.begin()->second);
-    if (decides) context.store->set(key + " first", pack_fact(Told<double>{seconds}));
-  }
-  const auto [seconds] =
-      unpack_fact<Told<double>>(context.store->get(key + " first", context.deadline, pair->low));
-  if (seconds > kSlowSeconds) {
-    if (context.rank == 0) log_slow_link(on_one_host, seconds, tried[0]);
-    return tried[0];
-  }
-  const Probe probe{.decides = decides};
-  std::vector<TcpTuning> reached;
-  for (const TcpTuning& candidate : tried) {
-    const bool is_new = !known.contains(ConnectionKind(candidate));
-    if (is_new && !has_time(context, fmt::format("{} {}", key, reached.size()), pair->low, probe))
-      break;
-    connect_bundles(context, *pair, {candidate}, connect, known, bundles);
-    reached.push_back(candidate);
-  }
-  if (!bundles.empty()) {
-    const Result found = try_out(bundles, reached, probe);
-    if (decides) context.store->set(key, pack_fact(found));
-  }
-  const auto result = unpack_fact<Result>(context.store->get(key, context.deadline, pair->low));
-  if (context.rank == 0) log_best(on_one_host, result);
-  return result.tuning;
+  return TcpProbe(context, *pair, connect).run(tried, on_one_host);
 }
 
 }  // namespace

@@ -51,39 +51,42 @@ Support NativeEngine::join_device(const FoldingDevice& device, uint32_t sequence
     return {};
   }
   DeviceSharing* const sharing = device.device.sharing();
-  const Support mine = can_share(device);
+  Support verdict = can_share(device);
   const auto identities =
       share_texts(sharing == nullptr ? "" : sharing->identity(), sequence, deadline);
   DevicePeers::Members here;
-  Support verdict = mine;
-  for (size_t i = 0; mine && i < members_.size(); ++i) {
-    const auto& ranks = state_->transport->shared_arena()->ranks();
-    if (std::ranges::find(ranks, members_[i]) == ranks.end()) continue;
-    here.emplace(members_[i], identities[i]);
-    if (verdict && int(i) != rank_) verdict = sharing->reaches(identities[i]);
-  }
+  if (verdict) here = members_here(identities);
+  for (size_t i = 0; i < members_.size(); ++i)
+    if (verdict && int(i) != rank_ && here.contains(members_[i]))
+      verdict = sharing->reaches(identities[i]);
   auto verdicts = share_verdicts(verdict, sequence, deadline);
-  const bool all_may = std::ranges::all_of(verdicts, &Support::ok);
-  if (all_may) {
+  if (std::ranges::all_of(verdicts, &Support::ok)) {
     use_device(std::make_unique<DevicePeers>(device, *state_->transport->shared_arena(),
                                              std::move(here), state_->transport->rank()));
     verdicts = share_verdicts(state_->device_peers->handshake(deadline), sequence, deadline);
   }
-  std::string in_the_way;
-  for (size_t i = 0; i < verdicts.size(); ++i) {
-    if (verdicts[i]) state_->device_ranks.push_back(members_[i]);
-    if (!verdicts[i] && in_the_way.empty())
-      in_the_way = fmt::format("rank {}: {}", i, verdicts[i].reason);
-  }
   // One that is not reached may have been noticed by one of its peers alone.
-  if (!in_the_way.empty()) {
+  const auto refused = std::ranges::find(verdicts, false, &Support::ok);
+  if (refused != verdicts.end()) {
     leave_device();
-    return {false, in_the_way};
+    return {false, fmt::format("rank {}: {}", refused - verdicts.begin(), refused->reason)};
   }
+  state_->device_ranks = members_;
   // A barrier with its peers occupies it.
   state_->own_devices = std::set(identities.begin(), identities.end()).size() == identities.size();
   if (supports_memory(MemorySpace::kCuda)) return {};
   return {false, "the ranks are on several hosts"};
+}
+
+// `identities`: of all members' devices.
+DevicePeers::Members NativeEngine::members_here(const std::vector<std::string>& identities) const {
+  const auto ranks = state_->transport->shared_arena()->ranks();
+  DevicePeers::Members here;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    if (std::ranges::find(ranks, members_[i]) != ranks.end())
+      here.emplace(members_[i], identities[i]);
+  }
+  return here;
 }
 
 Support NativeEngine::can_share(const FoldingDevice& device) const {

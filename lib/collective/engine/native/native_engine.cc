@@ -107,9 +107,8 @@ void NativeEngine::tune(Deadline deadline) {
       messages_compete(known, transport, world_size()) && known.machine.cpu == this_machine().cpu;
   FlightRecorder unseen(state_->recorder.rank(), state_->transport->world_size());
   shared_->report_to(unseen);
-  StartupBenchmark done =
-      benchmark_startup(*shared_, *state_->transport->shared_arena(), rank_, world_size(),
-                        calibrated ? 0 : kStartupBenchmarkSeconds, deadline);
+  StartupBenchmark done = benchmark_startup(*shared_, *state_->transport->shared_arena(),
+                                            calibrated ? 0 : kStartupBenchmarkSeconds, deadline);
   shared_->report_to(state_->recorder);
   done.ways.transport = std::string(transport);
   const LinkClass& ways = calibrated ? *find_ways(known, transport, world_size()) : done.ways;

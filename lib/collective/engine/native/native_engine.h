@@ -130,6 +130,7 @@ class NativeEngine final : public Engine {
   [[nodiscard]] std::vector<std::string> share_texts(const std::string& mine, uint32_t sequence,
                                                      Deadline deadline);
   [[nodiscard]] Support can_share(const FoldingDevice& device) const;
+  [[nodiscard]] DevicePeers::Members members_here(const std::vector<std::string>& identities) const;
   [[nodiscard]] PeerCall describe(std::span<const PeerMessage> messages);
 
   std::shared_ptr<EngineState> state_;  // owners: this engine and those split from it

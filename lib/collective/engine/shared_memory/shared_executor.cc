@@ -38,7 +38,7 @@ bool SharedExecutor::execute(const Call& call, ConstMemory input, Memory output,
   if (copies_anyway(invocation, cached, ways)) {
     copied_.run(invocation);
   } else {
-    done = run_after_exchange(invocation, cached, ways);
+    done = run(invocation, choose_by_lines(invocation, cached, ways));
   }
   sync_.end(invocation);
   return done;
@@ -60,8 +60,8 @@ bool SharedExecutor::copies_anyway(const Invocation& inv, CachedCall& cached,
 
 // The lines say where the buffers are. Whether to copy as well is settled before, by where they
 // were in the last such call.
-bool SharedExecutor::run_after_exchange(const Invocation& inv, CachedCall& cached,
-                                        const SharedWays& ways) {
+SharedExecutor::Chosen SharedExecutor::choose_by_lines(const Invocation& inv, CachedCall& cached,
+                                                       const SharedWays& ways) {
   const BufferPlacement mine = exchange_.place(inv);
   const bool expects_placed = cached.memory == kCommunicator;
   WayTrial* const trial = find_trial(inv, cached, ways);
@@ -78,7 +78,7 @@ bool SharedExecutor::run_after_exchange(const Invocation& inv, CachedCall& cache
   if (is_copied) copied_.prefetch_next(inv);
   const size_t in_arena = exchange_.gather(inv, mine, cached.placements);
   const bool placed = in_arena == size_t(sync_.world_size());
-  if (placed && ways.communicator == kMessages) return false;
+  if (placed && ways.communicator == kMessages) return {.way = kMessages};
   cached.memory = placed                                        ? kCommunicator
                   : in_arena == 0 && exchange_.is_in_place(inv) ? kInPlace
                                                                 : kOrdinary;
@@ -88,33 +88,31 @@ bool SharedExecutor::run_after_exchange(const Invocation& inv, CachedCall& cache
     trial->advance();
     if (is_timed) timed_.emplace(TimedCall{*trial, way, inv.bytes(), {entered}});
   }
-  if (copies && (expects_placed || in_arena == 0)) {
-    copied_.take(inv);
-  } else {
-    const SharedWay taken = expects_placed && !placed ? ways.ordinary : way;
-    const RankBuffers* buffers = nullptr;
-    if (placed) buffers = &exchange_.resolve(inv, cached.placements);
-    if (in_arena == 0 && taken == kCma) buffers = exchange_.find_by_cma(inv);
-    if (!run_by(taken, inv, buffers, is_copied)) return false;
-  }
-  if (is_timed && timed_) timed_->times.left_ns = GroupSync::now_ns();
-  return true;
+  Chosen chosen{.way = expects_placed && !placed ? ways.ordinary : way,
+                .is_copied = is_copied,
+                .all_copied = copies && (expects_placed || in_arena == 0),
+                .is_timed = is_timed};
+  if (chosen.all_copied) return chosen;
+  if (placed) chosen.buffers = &exchange_.resolve(inv, cached.placements);
+  if (in_arena == 0 && chosen.way == kCma) chosen.buffers = exchange_.find_by_cma(inv);
+  return chosen;
 }
 
-// `buffers`: as all ranks reach them, if they do. False: messages are to be sent.
-bool SharedExecutor::run_by(SharedWay way, const Invocation& inv, const RankBuffers* buffers,
-                            bool is_copied) {
-  if (buffers != nullptr && DirectWay::can_run(inv, *buffers)) {
-    direct_.run(inv, *buffers);
-  } else if (way == kMessages) {
+bool SharedExecutor::run(const Invocation& inv, const Chosen& chosen) {
+  if (chosen.all_copied) {
+    copied_.take(inv);
+  } else if (chosen.buffers != nullptr && DirectWay::can_run(inv, *chosen.buffers)) {
+    direct_.run(inv, *chosen.buffers);
+  } else if (chosen.way == kMessages) {
     return false;
-  } else if (way == kTiles || !copied_.fits(inv)) {
+  } else if (chosen.way == kTiles || !copied_.fits(inv)) {
     tiled_.run(inv);
   } else {
-    if (!is_copied) copied_.copy(inv);
+    if (!chosen.is_copied) copied_.copy(inv);
     sync_.synchronise(inv);
     copied_.take(inv);
   }
+  if (chosen.is_timed && timed_) timed_->times.left_ns = GroupSync::now_ns();
   return true;
 }
 

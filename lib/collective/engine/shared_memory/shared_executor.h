@@ -61,6 +61,14 @@ class SharedExecutor {
     CallMemory memory = kOrdinary;      // the last time
     std::array<WayTrial*, 3> trials{};  // by CallMemory
   };
+  // How a call goes, which all ranks have chosen alike.
+  struct Chosen {
+    SharedWay way;
+    const RankBuffers* buffers = nullptr;  // as all ranks reach them; null: they do not
+    bool is_copied = false;                // this rank's input
+    bool all_copied = false;               // every rank's, and all ranks have synchronised since
+    bool is_timed = false;
+  };
   // The last call that was timed; the next lines tell what it took each rank.
   struct TimedCall {
     WayTrial& trial;
@@ -71,8 +79,8 @@ class SharedExecutor {
 
   CachedCall& find(const Call& call);
   bool copies_anyway(const Invocation& inv, CachedCall& cached, const SharedWays& ways);
-  bool run_after_exchange(const Invocation& inv, CachedCall& cached, const SharedWays& ways);
-  bool run_by(SharedWay way, const Invocation& inv, const RankBuffers* buffers, bool is_copied);
+  Chosen choose_by_lines(const Invocation& inv, CachedCall& cached, const SharedWays& ways);
+  bool run(const Invocation& inv, const Chosen& chosen);  // false: messages are to be sent
   WayTrial* find_trial(const Invocation& inv, CachedCall& cached, const SharedWays& ways);
   void settle_trial(const Invocation& inv);
 

@@ -13,6 +13,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <span>
 #include <thread>
 #include <utility>
@@ -53,8 +54,12 @@ constexpr std::array kAlike = {std::pair(kReduce, kAllReduce), std::pair(kGather
 
 class Trials {
  public:
-  Trials(SharedExecutor& executor, SharedArena& arena, int rank, int world_size, Deadline deadline)
-      : executor_(executor), arena_(arena), rank_(rank), ranks_(world_size), deadline_(deadline) {}
+  Trials(SharedExecutor& executor, SharedArena& arena, Deadline deadline)
+      : executor_(executor),
+        arena_(arena),
+        rank_(executor.sync().rank()),
+        ranks_(executor.sync().world_size()),
+        deadline_(deadline) {}
 
   // Seconds since run() began; 0 before.
   [[nodiscard]] double seconds() const {
@@ -265,6 +270,27 @@ class Trials {
   double passed_ = 0;  // seconds, as all ranks see it
 };
 
+}  // namespace
+
+StartupBenchmark benchmark_startup(SharedExecutor& executor, SharedArena& arena, double budget_s,
+                                   Deadline deadline) {
+  Trials trials(executor, arena, deadline);
+  // What goes through staging, up to three tiles of it at once, shares the L2 cache with the
+  // caller.
+  const size_t tile = std::min(SharedExecutor::kMostTileBytes, own_caches().l2_bytes / 4);
+  StartupBenchmark done;
+  done.cma = trials.least_of_all(arena.reaches_all_memory() ? 1 : 0) > 0;
+  done.tile_bytes = size_t(trials.least_of_all(double(tile))) / 4096 * 4096;
+  executor.use_tiles_of(done.tile_bytes);
+  if (budget_s > 0) trials.run(done.cma, budget_s);
+  done.ways.ranks = executor.sync().world_size();
+  done.ways.curves = trials.curves();
+  done.seconds = -trials.least_of_all(-trials.seconds());
+  return done;
+}
+
+namespace {
+
 // Waits without sleeping: for threads that are there for some milliseconds.
 class Yields : public ArenaWaiter {
  public:
@@ -291,27 +317,9 @@ void run_on_cpu(int place) {
   }
 }
 
-}  // namespace
-
-StartupBenchmark benchmark_startup(SharedExecutor& executor, SharedArena& arena, int rank,
-                                   int world_size, double budget_s, Deadline deadline) {
-  Trials trials(executor, arena, rank, world_size, deadline);
-  // What goes through staging, up to three tiles of it at once, shares the L2 cache with the
-  // caller.
-  const size_t tile = std::min(SharedExecutor::kMostTileBytes, own_caches().l2_bytes / 4);
-  StartupBenchmark done;
-  done.cma = trials.least_of_all(arena.reaches_all_memory() ? 1 : 0) > 0;
-  done.tile_bytes = size_t(trials.least_of_all(double(tile))) / 4096 * 4096;
-  executor.use_tiles_of(done.tile_bytes);
-  if (budget_s > 0) trials.run(done.cma, budget_s);
-  done.ways.ranks = world_size;
-  done.ways.curves = trials.curves();
-  done.seconds = -trials.least_of_all(-trials.seconds());
-  return done;
-}
-
-StartupBenchmark benchmark_here(int world_size, bool use_cma, double budget_s) {
-  // Of each rank's: one that is made here, and one that each thread maps.
+// For ranks that are threads here: each rank's arena.
+std::vector<ShmSegment> segments_of_threads(int world_size, bool use_cma) {
+  // One of each rank's that is made here, and one that each thread maps.
   const size_t bytes = SharedArena::segment_bytes(world_size, world_size * (world_size + 1));
   if (bytes == 0)
     fail(ErrorKind::kIo,
@@ -322,35 +330,46 @@ StartupBenchmark benchmark_here(int world_size, bool use_cma, double budget_s) {
     segments.push_back(ShmSegment::create(bytes));
     if (use_cma) SharedArena::sign(segments.back(), world_size);
   }
-  std::vector<int> members;
-  std::vector<pid_t> processes;
-  for (int rank = 0; rank < world_size; ++rank) {
-    members.push_back(rank);
-    processes.push_back(use_cma ? getpid() : 0);
-  }
+  return segments;
+}
+
+// benchmark_startup() on this thread, which is that rank.
+StartupBenchmark benchmark_thread(std::span<const ShmSegment> segments, int rank, bool use_cma,
+                                  double budget_s, Deadline deadline) {
+  const int world_size = int(segments.size());
   const bool oversubscribed = world_size > usable_cpus();
-  std::vector<StartupBenchmark> done(members.size());
-  std::vector<std::exception_ptr> errors(members.size());
+  if (!oversubscribed) run_on_cpu(rank);
+  std::vector<ShmSegment> mapped;
+  for (const ShmSegment& segment : segments)
+    mapped.push_back(ShmSegment::map(Fd(dup(segment.fd())), segment.memory().bytes));
+  const std::vector<pid_t> processes(segments.size(), use_cma ? getpid() : 0);
+  SharedArena arena(rank, std::move(mapped), processes, oversubscribed);
+  Yields waiter;
+  arena.attach(waiter);
+  FlightRecorder recorder(rank, world_size);
+  std::vector<int> members(segments.size());
+  std::iota(members.begin(), members.end(), 0);
+  SharedExecutor executor(arena, recorder, std::move(members), rank, 0);
+  return benchmark_startup(executor, arena, budget_s, deadline);
+}
+
+}  // namespace
+
+StartupBenchmark benchmark_here(int world_size, bool use_cma, double budget_s) {
+  const std::vector<ShmSegment> segments = segments_of_threads(world_size, use_cma);
+  std::vector<StartupBenchmark> done(segments.size());
+  std::vector<std::exception_ptr> errors(segments.size());
   const Deadline deadline = Deadline::after(std::chrono::seconds(5));
   const auto take_part = [&](int rank) {
     try {
-      if (!oversubscribed) run_on_cpu(rank);
-      std::vector<ShmSegment> mapped;
-      for (const ShmSegment& segment : segments)
-        mapped.push_back(ShmSegment::map(Fd(dup(segment.fd())), bytes));
-      SharedArena arena(rank, std::move(mapped), processes, oversubscribed);
-      Yields waiter;
-      arena.attach(waiter);
-      FlightRecorder recorder(rank, world_size);
-      SharedExecutor executor(arena, recorder, members, rank, 0);
-      done[size_t(rank)] = benchmark_startup(executor, arena, rank, world_size, budget_s, deadline);
+      done[size_t(rank)] = benchmark_thread(segments, rank, use_cma, budget_s, deadline);
     } catch (...) {
       errors[size_t(rank)] = std::current_exception();
     }
   };
   {
     std::vector<std::jthread> threads;
-    for (const int rank : members)
+    for (int rank = 0; rank < world_size; ++rank)
       threads.push_back(start_thread("of a timed rank", [&, rank] { take_part(rank); }));
   }
   for (const std::exception_ptr& error : errors) {

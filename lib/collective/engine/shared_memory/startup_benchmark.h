@@ -1,6 +1,5 @@
-// What the ways of a call in shared memory take here (shared_ways.h), measured by
-// NativeEngine::tune(): they run the calls, at sizes from some bytes to twice the L2 cache, for
-// some milliseconds.
+// The time that calls in shared memory take here by each of their ways (shared_ways.h), measured by
+// NativeEngine::tune() in some milliseconds: at sizes from 256 bytes to twice the L2 cache.
 #pragma once
 
 #include <cstddef>
@@ -20,14 +19,15 @@ struct StartupBenchmark {
   double seconds = 0;     // that it took
 };
 
-// What a job takes for it; during other work on the machine up to five times as much.
+// The time that a job spends on it; during other work on the machine up to five times as much.
 constexpr double kStartupBenchmarkSeconds = 0.0045;
 
-// Measures for `budget_s`; 0: only finds out whether CMA works, and the bytes of a tile. No
-// curves: the machine was too busy for as much as is needed. The ranks that `executor` is for call
-// it, between calls, and get the same. Memory: 5 MiB at most, while it runs. Errors: kPeer, kIo.
-StartupBenchmark benchmark_startup(SharedExecutor& executor, SharedArena& arena, int rank,
-                                   int world_size, double budget_s, Deadline deadline);
+// [collective] of the executor's ranks, between calls. Measures for `budget_s` seconds; 0: only
+// finds out whether CMA works, and the bytes of a tile. All ranks get the same result; without
+// curves if the machine was too busy to measure enough. Memory: 5 MiB at most, while it runs.
+// Errors: kPeer, kIo.
+StartupBenchmark benchmark_startup(SharedExecutor& executor, SharedArena& arena, double budget_s,
+                                   Deadline deadline);
 
 // The same among threads of this process that stand for the ranks, each on a CPU of its own where
 // there are enough: for a plan without ranks. kIo: no shared memory.
