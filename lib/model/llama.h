@@ -44,7 +44,7 @@ class LlamaModel : public Model {
   // dx = dy W, or added to dx, and dW (+)= dy^T x.
   void apply_backward(const Tensor& dx, const Tensor& dy, const Tensor& x, int weight,
                       const UnitTensors& t, bool accumulate, bool add_dx = false);
-  // The norm's output, which is made again unless forward has kept it.
+  // The norm's output, which is recomputed unless forward has kept it.
   Tensor norm_again(BlockSaved output, const Tensor& x, const Tensor& rstd, int weight,
                     const UnitTensors& t);
   // stream += gradient through the norm whose weight is at index `weight`.

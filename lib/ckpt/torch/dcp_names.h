@@ -1,4 +1,4 @@
-// What the tensors of a DCP checkpoint are: weights, optimizer state, or a count of steps.
+// The kinds of tensors in a DCP checkpoint: weights, optimizer state, or a count of steps.
 //
 // Optimizer state is what lies under a key "state", as get_optimizer_state_dict() makes it: PATH/
 // state/PARAMETER/exp_avg (optimizer_state.h has the keys), or flattened, PATH/"state.PARAMETER.

@@ -1,4 +1,4 @@
-// What algorithms take, from the constants of a profile, and what they took where it was measured.
+// The time of algorithms, from the constants of a profile, or as measured.
 // Pure.
 //
 // An algorithm is recorded once for the group (schedule.h), and its steps are sorted into the
@@ -28,7 +28,7 @@
 
 namespace gxp {
 
-// What the ranks of a group are joined by. The same on every rank.
+// The links between the ranks of a group. The same on every rank.
 struct GroupTopology {
   int world_size = 1;
   std::span<const int> hosts{};  // the host of each rank, numbered from 0; empty: all on one

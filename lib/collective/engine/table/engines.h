@@ -34,7 +34,7 @@ struct EngineRow {
   // Whether its own launcher starts the ranks and its library brings them together: then they need
   // neither gxp's store nor its secret.
   bool joins_ranks;
-  // Whether this build has it and this machine what it needs.
+  // Whether this build includes it and this machine supports it.
   Support (*probe)();
   std::unique_ptr<Engine> (*make)(const EngineContext& context);
 };

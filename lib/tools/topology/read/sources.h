@@ -1,9 +1,9 @@
-// The sources of topologies: one table, and the lookup of what a user named.
+// The sources of topologies: one table, and the lookup of the user's argument.
 //
 // One more source is a row in sources.cc and a file that makes a HostTree or a Topology.
-//   Errors  kIo: not readable, or not there. kUsage: no known name. kCorrupt: of no known kind, or
-//           what its reader says, with file, line and column. kUnavailable: a live host that cannot
-//           be looked at.
+//   Errors  kIo: unreadable or missing. kUsage: no known name. kCorrupt: of no known kind, or its
+//           reader's error, with file, line and column. kUnavailable: a live host that cannot be
+//           examined.
 #pragma once
 
 #include <span>
