@@ -193,7 +193,7 @@ const ZeroPatch kZeroPatches[] = {
      "3 partitions, but the files are of 2"},
     {"ds_zero2_bf16", kOptim, "K\x02\x85", "K\x05\x85", "the stage is 5"},
     {"ds_zero2_bf16", kOptim, "K\x02\x85", "K\x01\x85", "stage 1, but rank 0 has stage 2"},
-    {"ds_zero2_bf16", kOptim, "K=", "K<", "60 elements of weight; the shapes ask for 61"},
+    {"ds_zero2_bf16", kOptim, "K=", "K<", "60 elements of weight; the shapes require 61"},
     {"ds_zero2_bf16", kOptim, "K=", "KA", "reaches beyond its storage"},
     {"ds_zero2_bf16", kOptim, "exp_avg_sq", "exp_avg_sr", "keeps other tensors"},
     {"ds_zero2_bf16", kOptim, "ctorch._utils\n_rebuild_tensor_v2\n", "cos\nsystem\n", "os.system"},
@@ -209,10 +209,10 @@ const ZeroPatch kZeroPatches[] = {
                  "e",
                  7),
      "not rank 0's"},
-    {"ds_zero2_bf16", kModule, "K\x07K\x05\x86", "K\x08K\x05\x86", "the shapes ask for"},
+    {"ds_zero2_bf16", kModule, "K\x07K\x05\x86", "K\x08K\x05\x86", "the shapes require"},
     {"ds_zero2_bf16", kModule, "dp_world_size", "dp_world_sizx", "'dp_world_size' is missing"},
     {"ds_zero2_bf16", kModule, "frozen_param_fragments", "frozen_param_fragment", "are missing"},
-    {"ds_zero3_bf16", kModule1, "K\x07\x85", "K\x08\x85", "its parameters are not those of"},
+    {"ds_zero3_bf16", kModule1, "K\x07\x85", "K\x08\x85", "its parameters differ from those of"},
     {"ds_zero3_bf16", kOptim, "K.\x85", "K-\x85", "45 elements of weight; rank 0 has 46"},
 };
 
@@ -312,7 +312,7 @@ const ZeroFileChange kUniversalChanges[] = {
     {"ds_zero2_bf16_universal", renamed("/zero/up.weight", "/away"), "'up.weight' is missing"},
     {"ds_zero2_bf16_universal", renamed("/zero/scale/fp32.pt", "/away"), "fp32.pt is missing"},
     {"ds_zero2_bf16_universal", renamed("/zero/norm.bias/exp_avg.pt", "/away"),
-     "zero/norm.bias: optimizer state is missing that 'down.weight' has"},
+     "zero/norm.bias: optimizer state is missing here but present for 'down.weight'"},
     {"ds_zero2_bf16_universal", added("/zero/file"), "not a parameter's directory"},
     {"ds_zero2_bf16_universal",
      [](const std::string& tag) {
