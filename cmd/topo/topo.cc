@@ -24,7 +24,7 @@ constexpr std::array kActions = {
     Command{"doctor", "Check a host for causes of slow GPU and NIC traffic", define_topo_doctor},
     Command{"plan", "Plan rings and trees through the GPUs, and the order of hosts",
             define_topo_plan},
-    Command{"lint", "Check a topology file for content that NCCL would reject, misread or guess",
+    Command{"lint", "Check a topology file for what NCCL would reject, misread or guess",
             define_topo_lint},
 };
 
