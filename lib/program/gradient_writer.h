@@ -72,11 +72,10 @@ class GradientWriter {
   const StepShape& shape_;
   const std::vector<Bucket> buckets_;
   // Without a buffer where nothing is written yet.
-  std::vector<FlatView> bucket_messages_;  // by bucket
-  std::vector<FlatView> written_;          // by FSDP unit, of this micro-batch
-  std::vector<FlatView> messages_;         // by FSDP unit
-  std::vector<std::vector<FlatView>>
-      earlier_;  // by FSDP unit: sums of micro-batches before this one
+  std::vector<FlatView> bucket_messages_;       // by bucket
+  std::vector<FlatView> written_;               // by FSDP unit, of this micro-batch
+  std::vector<FlatView> messages_;              // by FSDP unit
+  std::vector<std::vector<FlatView>> earlier_;  // by FSDP unit: sums of earlier micro-batches
 };
 
 }  // namespace gxp
