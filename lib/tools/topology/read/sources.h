@@ -46,7 +46,7 @@ bool is_nccl_xml(const SourceInput& input);
 // Whether it is a cluster TOML, likewise.
 bool is_cluster_toml(const SourceInput& input);
 // One host of load_topology(): the first, if there are several kinds of hosts, with a note.
-// kCorrupt: the inside of the hosts is not known.
+// kCorrupt: the hosts' devices are unknown.
 HostTree load_host(const SourceInput& input);
 HostTree load_host(const std::string& what);
 
