@@ -18,7 +18,7 @@
 
 namespace gxp {
 
-// What `gxp help` was asked for.
+// The arguments of `gxp help`.
 struct HelpOptions {
   std::string topic;           // a command; "": gxp itself
   std::string docs_directory;  // whose man/ and completions/ are to be updated; not in any help

@@ -18,7 +18,7 @@ constexpr std::array kTable = {
     Command{"convert-ckpt", "Convert, inspect, verify and compare checkpoints",
             define_convert_ckpt},
     Command{"memcalc", "Predict a model's or a run's memory per GPU", define_memcalc},
-    Command{"shard-plan", "Predict which rank owns what, what ranks send, and the time of a step",
+    Command{"shard-plan", "Predict parameter ownership, traffic and step time of a run or a model",
             define_shard_plan},
     Command{"allreduce-test", "Run, check and time collectives among ranks", define_allreduce_test},
     Command{"topo", "Show and check the hardware topology, and plan rings and trees over it",

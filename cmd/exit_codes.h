@@ -1,4 +1,4 @@
-// What gxp's exit codes mean: the one table behind --help and the man pages.
+// The meanings of gxp's exit codes: the one table behind --help and the man pages.
 #pragma once
 
 #include <array>
@@ -20,10 +20,10 @@ constexpr int exit_code_after_signal(int signal) { return 128 + signal; }
 // Failures exit with gxp::exit_code(kind), see lib/base/error.h. Signal numbers are Linux's.
 inline constexpr std::array<ExitCode, 11> kExitCodes = {{
     {kExitOk, "success"},
-    {1, "the check that the command makes has failed"},
+    {1, "a check failed: wrong results, differences or problems found"},
     {2, "wrong command line or settings"},
     {3, "hardware, driver or library absent"},
-    {4, "a file or resource was refused, or a file is corrupt"},
+    {4, "I/O error, resource limit, or corrupt file"},
     {5, "a rank, link or device failed, a deadline passed, or a second signal ended train unsaved"},
     {70, "a bug in gxp"},
     {exit_code_after_signal(1),

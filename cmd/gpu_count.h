@@ -3,7 +3,7 @@
 
 namespace gxp {
 
-// Those that this process sees (CUDA_VISIBLE_DEVICES), at least 1. Throws kUnavailable with the
+// The GPUs visible to this process (CUDA_VISIBLE_DEVICES), at least 1. Throws kUnavailable with the
 // reason if there is none that can be used.
 int count_gpus();
 

@@ -1,4 +1,4 @@
-// What the declared options say about themselves, for --help, man pages, completion and near
+// The texts of the declared options, for --help, man pages, completion and near
 // matches. An option's option_text() is its range in words, its default_str() the default; both are
 // shown after the description. Options and commands of group "" are internal and left out
 // everywhere.

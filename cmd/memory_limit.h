@@ -1,4 +1,4 @@
-// Whether a run fits into its device, and what it keeps there where it need not.
+// Whether a run fits into its device, and which optional memory it keeps there.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct MemoryLimit {
   bool is_free = false;  // all that there is: the reserve of DeviceTerms must fit, too
 };
 
-// What a rank needs of its device: its planned peak, and the reserve where the limit counts it.
+// The device memory that a rank needs: its planned peak, plus the reserve if the limit includes it.
 struct MemoryNeed {
   uint64_t peak = 0;
   uint64_t reserve = 0;
@@ -31,8 +31,8 @@ struct MemoryNeed {
 MemoryNeed check_memory_limit(const RunConfig& config, const PlannedRanks& ranks,
                               const Environment& environment, const MemoryLimit& limit);
 
-// For a run with train.keep = "auto" on a GPU with that limit; else nothing is kept. `without`: what
-// check_memory_limit() has returned.
+// For a run with train.keep = "auto" on a GPU with that limit; else nothing is kept. `without`:
+// what check_memory_limit() has returned.
 KeepChoice choose_keep(const RunConfig& config, const PlannedRanks& ranks,
                        const Environment& environment, const MemoryLimit& limit,
                        const MemoryNeed& without);

@@ -1,4 +1,5 @@
-// Options that several subcommands share. What they fill must live until the command's action ends.
+// Options that several subcommands share. The variables that they fill must outlive the command's
+// action.
 #pragma once
 
 #include <fmt/format.h>
@@ -67,7 +68,7 @@ std::string check_positive(const std::string& text);
 void add_size_option(CLI::App& app, const char* names, size_t& bytes,
                      const std::string& description);
 
-// What --limit says of a GPU's memory: "80GB" is what the data sheets of GPUs with 80 GiB say, and
+// The memory of a GPU by --limit: "80GB" is what the data sheets of GPUs with 80 GiB say, and
 // means these. kUsage if it is no size from 4 KiB to 1 PiB.
 uint64_t read_limit(const std::string& text);
 // Adds that rule to the facts where it applies.

@@ -32,7 +32,7 @@ std::vector<std::string> option_names(const std::function<void(CLI::App&)>& add)
 // Those of a TrainPlan.
 std::vector<std::string> plan_option_names();
 
-// What was changed in a plan, as options: "--recompute full --micro-batch 2".
+// The changes to a plan, as options: "--recompute full --micro-batch 2".
 std::string to_options(const std::vector<ChangedSetting>& changes);
 
 }  // namespace gxp

@@ -1,4 +1,4 @@
-// What a run file means on so many ranks: for gxp train, and for the commands that plan it.
+// A run file's settings for a given number of ranks: for gxp train and the commands that plan it.
 #pragma once
 
 #include "lib/base/environment.h"
@@ -9,7 +9,7 @@ namespace gxp {
 
 inline constexpr int kMostPlannedRanks = 4096;
 
-// So many ranks on each of so many hosts, as `gxp train --nproc ... --nnodes ...` starts them.
+// The ranks on each of several hosts, as `gxp train --nproc ... --nnodes ...` starts them.
 struct PlannedRanks {
   int nproc = 1;
   int nnodes = 1;
@@ -21,9 +21,8 @@ struct PlannedRanks {
 RunConfig settings_on(RunConfig config, const PlannedRanks& ranks);
 
 // Ranks of one host share memory where a chosen transport's row says `shares_memory`. The profile
-// is this machine's, as for rank 0. kUnavailable: another engine than gxp's own, which decides
-// itself what it sends.
-// kConfig, kIo, kCorrupt: comm.algorithm, comm.profile.
+// is this machine's, as for rank 0. kUnavailable: an engine other than native, whose traffic gxp
+// cannot predict. kConfig, kIo, kCorrupt: comm.algorithm, comm.profile.
 Network network_of_run(const RunConfig& config, const PlannedRanks& ranks,
                        const Environment& environment);
 

@@ -136,7 +136,7 @@ void add_time_options(CLI::App& app, TimeOptions& options) {
                  "GPU whose predicted times are shown next to the measured ones")
       ->needs(by_class)
       ->type_name(names_of(gpus()))
-      ->default_str("the GPU at hand, if its rates are known");
+      ->default_str("this machine's GPU, if its rates are known");
 }
 
 void check_times(const TimeOptions& options, const RunConfig& run, int world_size) {

@@ -1,5 +1,5 @@
-// Where streams of several ranks' devices wait for each other (kernels/math/device_barrier.h), and
-// what their hosts see of it.
+// Memory through which streams of several ranks' devices wait for each other
+// (kernels/math/device_barrier.h), and its host view.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace gxp {
 
 inline constexpr size_t kMaxBarrierRanks = 64;  // ranks
 
-// In the memory of a rank's device, mapped by its peers; zeroed before any of them meets.
+// In the memory of a rank's device, mapped by its peers; zeroed before the first barrier.
 struct BarrierBoard {
   std::array<uint32_t, kMaxBarrierRanks> words;  // by the member that has arrived
 };
@@ -33,7 +33,7 @@ struct BarrierControl {
   uint64_t limit_ns = 0;  // of a wait; set by the host
 };
 
-// The members' boards as this device maps them; `rank` is this one's place among them.
+// The members' boards as mapped on this device; `rank` is this rank's index among them.
 struct DeviceBarrier {
   std::span<BarrierBoard* const> boards;
   size_t rank = 0;

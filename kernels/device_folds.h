@@ -3,9 +3,9 @@
 //   Memory  of the stream's device, or of others that it reaches (device/device_sharing.h). Aligned
 //           to 16 bytes it is read and written four to eight times as fast.
 //   Order   queued on `stream`, after what was queued there before; nothing waits.
-//   SMs     at most kBlocks of a GPU's multiprocessors unless told otherwise, so that a reduction
-//           leaves most of them to the arithmetic beside it: 32 keep an NVLink 4 port of 450 GB/s
-//           busy, since each has 64 KiB of loads in flight (512 threads, eight of 16 bytes).
+//   SMs     at most kBlocks of a GPU's SMs by default, so that a reduction leaves most SMs to
+//           concurrent compute kernels: 32 keep an NVLink 4 port of 450 GB/s busy, since each has
+//           64 KiB of loads in flight (512 threads, eight of 16 bytes).
 //   Errors  kDevice.
 #pragma once
 
@@ -38,10 +38,11 @@ class DeviceFolds {
   virtual void fold_all(Stream& stream, std::span<std::byte* const> targets,
                         std::span<const std::byte* const> sources, size_t bytes, DType dtype,
                         ReduceOp op, const FoldOptions& options) = 0;
-  // Queues that the stream waits for its peers' (math/device_barrier.h): what it was given before
-  // is seen by all that they are given behind the same barrier. It takes one multiprocessor, so
-  // each device takes part as one rank only; kernels of ranks that share a device might wait for
-  // each other's turn. A wait ends, without the others, when the control says so.
+  // Queues that the stream waits for its peers' (math/device_barrier.h): work queued on it before
+  // is visible to all work that the peers queue after the same barrier. It takes one
+  // multiprocessor, so each device takes part as one rank only; kernels of ranks that share a
+  // device might wait for each other's turn. A wait ends, without the others, when the control says
+  // so.
   virtual void barrier(Stream& stream, const DeviceBarrier& barrier) = 0;
 };
 

@@ -1,5 +1,5 @@
-// What the operations of kernels/ops.h are, as their time is told apart: lib/replay/kernel_work.h
-// puts each in a class.
+// The kinds of operations of kernels/ops.h, for timing: lib/replay/kernel_work.h assigns each to a
+// class.
 #pragma once
 
 #include <variant>

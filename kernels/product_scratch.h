@@ -1,7 +1,7 @@
 // The GPU memory that products take in addition to operands and results: cuBLASLt's workspace, then
 // copies of operands in the product's type. The kernels (kernels/cuda/gemm) and plans, which need
-// no GPU, ask the same functions. These look at a tensor's shape, its type and whether it is empty.
-// Pure.
+// no GPU, ask the same functions. They depend on a tensor's shape, its type and whether it is
+// empty. Pure.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct Float8Ways {
 // The scale of a matrix in 8 bits and its codes.
 size_t float8_bytes(const ConstTensor& x, Float8Ways ways);
 
-// The copy of a tensor in another type; 0 if it is not there or of that type already.
+// The copy of a tensor in another type; 0 if it is absent or already has that type.
 size_t converted_bytes(const ConstTensor& tensor, DType type);
 
 // cuBLASLt multiplies operands of one type: the half type, if one of them is f32.
@@ -34,7 +34,7 @@ DType type_of_product(const ConstTensor& a, const ConstTensor& b);
 // workspace.
 bool may_sum_bias(const LinearBackward& layer);
 
-// What the operations of kernels/ops.h take.
+// Scratch memory of the operations of kernels/ops.h.
 size_t scratch_of_matmul(const ConstTensor& out, const ConstTensor& a, const ConstTensor& b,
                          const MatmulOptions& options);
 size_t scratch_of(const LinearGelu& layer);

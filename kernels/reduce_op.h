@@ -1,4 +1,4 @@
-// Element-wise folding of one buffer into another: what a reduction does at each hop.
+// Element-wise folding of one buffer into another, at each hop of a reduction.
 #pragma once
 
 #include <cstddef>

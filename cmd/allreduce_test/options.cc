@@ -48,7 +48,7 @@ void add_memory(CLI::App& app, AllreduceOptions& options) {
                     "Origin of the buffers. communicator: memory that peers access directly. "
                     "ordinary: any other");
   add_number_option(app, "-u,--unalign", bench.unalign, 0, 4096,
-                    "Elements from a page boundary to each buffer");
+                    "Offset of each buffer from a page boundary, in elements");
 }
 
 void add_check(CLI::App& app, int& checks) {
@@ -157,8 +157,8 @@ void define_options(CLI::App& app, AllreduceOptions& options) {
   add_comm_options(app, options.comm_sets);
   add_set_comm_option(app, options.comm_sets);
   app.add_flag("--deterministic", options.deterministic,
-               "Use only algorithms that train may use by default. Their results do not depend "
-               "on an element's position in the buffer");
+               "Use only the algorithms that train uses by default. Their results do not depend on "
+               "an element's position in the buffer");
   add_launch_options(app, options.launch);
   add_modes(app, options);
   add_criteria(app, options);

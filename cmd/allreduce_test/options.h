@@ -20,7 +20,8 @@ namespace gxp {
 
 enum class RankOrder { kGiven, kPlanned };
 
-// What --simulate takes for the links that were measured here, instead of a cluster file.
+// The argument of --simulate that selects the links measured on this host instead of a cluster
+// file.
 inline constexpr std::string_view kSimulateProfile = "profile";
 
 struct AllreduceOptions {
@@ -56,7 +57,7 @@ void add_modes(CLI::App& app, AllreduceOptions& options);
 // kUsage: options that exclude or need each other.
 void check_modes(const AllreduceOptions& options);
 
-// What the words of --op, --datatype, --redop, --root and --codec mean. Throws kUsage, with a near
+// Parses the values of --op, --datatype, --redop, --root and --codec. Throws kUsage, with a near
 // match.
 CaseRequest case_request(const AllreduceOptions& options, const CommConfig& comm);
 

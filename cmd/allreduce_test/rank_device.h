@@ -1,4 +1,4 @@
-// What --device names: where the ranks' buffers are.
+// The device of --device, which holds the ranks' buffers.
 #pragma once
 
 #include <array>

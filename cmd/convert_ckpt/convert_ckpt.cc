@@ -121,7 +121,7 @@ int run(const ConvertOptions& options) {
   if (options.verify && (target == nullptr || options.dry_run))
     add_verified(format, options, verify(format, options.source), report);
   if (target == nullptr && !tensors.optimizer.lost.empty())
-    log_warn("{}: of its optimizer, gxp cannot keep {}", options.source,
+    log_warn("{}: gxp cannot keep these parts of its optimizer: {}", options.source,
              fmt::join(tensors.optimizer.lost, "; "));
   if (options.inspect) add_inspection(tensors, options.hash, report);
   if (const auto reason = foreign_model(tensors); target != nullptr && !reason.empty())

@@ -92,7 +92,7 @@ void add_convert_options(CLI::App& app, ConvertOptions& options) {
   add_number_option(app, "--step", options.step, 1, INT64_MAX,
                     "Step at which SRC was saved, if SRC does not record it");
   app.add_flag("--inspect", options.inspect,
-               "List the tensors of SRC, and what keeps gxp from training the model");
+               "List the tensors of SRC, and the reasons why gxp cannot train the model");
   app.add_flag("--hash", options.hash, "With --inspect: show the SHA-256 of each tensor");
   app.add_flag("--verify", options.verify,
                "Check all of SRC against the hashes recorded when it was written");

@@ -53,7 +53,7 @@ void add_limit(CLI::App& app, MemcalcOptions& options) {
 
 void add_compat_options(CLI::App& app, MemcalcOptions& options) {
   app.add_option("--compat", options.compat,
-                 "Print what another calculator would, in its units and with its defects")
+                 "Print the result of another calculator, in its units and with its defects")
       ->type_name(names_of(calculators()));
   add_under(app, "With --compat deepspeed", [&] {
     app.add_option("--largest-layer", options.largest_layer,

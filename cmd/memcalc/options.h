@@ -1,4 +1,4 @@
-// What gxp memcalc is asked, as typed, and what follows from it.
+// The options of gxp memcalc, as typed, and values derived from them.
 #pragma once
 
 #include <optional>

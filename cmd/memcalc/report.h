@@ -1,4 +1,4 @@
-// What gxp memcalc prints: one table of results, and on request one of the reasons.
+// The output of gxp memcalc: a table of results and, on request, a table that explains them.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ struct MemcalcView {
 // JSON: results[] of {gpus, stage, parameters_bytes, gradients_bytes, master_weights_bytes,
 // moments_bytes, optimizer_bytes (the two before)[, activations_bytes, logits_bytes, buffers_bytes,
 // context_bytes], total_bytes[, fits, binding (the largest part)]}, of one GPU; terms[] of {gpus,
-// stage, component, formula, numbers, bytes, source}. Where one case is asked about and does not
-// fit, changes[] of {change, total_bytes, saved_bytes}: what makes it fit.
+// stage, component, formula, numbers, bytes, source}. For a single case that does not fit,
+// changes[] of {change, total_bytes, saved_bytes}: changes that make it fit.
 void add_memory(Report& report, const std::vector<TrainCase>& cases, const MemcalcView& view);
 
 // JSON: results[] of {gpus, stage, options, total_bytes, host_bytes, printed[, fits]}; terms[] as
@@ -52,13 +52,13 @@ void add_least_gpus(Report& report, const std::vector<TrainCase>& cases, const M
 void add_most(Report& report, const Quantity<ModelPlan>& quantity,
               const std::vector<TrainCase>& cases, const MemcalcView& view);
 
-// What shards for each number of GPUs add to the model. JSON: padding[] of {gpus, layout, elements,
-// percent, meaning}.
+// The padding that shards add to the model, for each number of GPUs. JSON: padding[] of {gpus,
+// layout, elements, percent, meaning}.
 void add_padding(Report& report, const PublishedModel& model, const std::vector<int>& gpus);
 
-// What of the published models fits: their states on `gpus` GPUs, at the lowest stage that does.
-// JSON: fits[] of {name, parameters, gpus, stage, total_bytes}; stage is null where none fits, and
-// total_bytes then of stage 3.
+// The published models that fit: their states on `gpus` GPUs, at the lowest stage at which they
+// fit. JSON: fits[] of {name, parameters, gpus, stage, total_bytes}; stage is null where none fits,
+// and total_bytes then of stage 3.
 void add_fitting_models(Report& report, Training training, const std::vector<int>& gpus,
                         const MemcalcView& view);
 

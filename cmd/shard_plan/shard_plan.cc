@@ -28,7 +28,7 @@ void add_ranks(CLI::App& app, ShardPlanOptions& options) {
 void add_speeds(CLI::App& app, ShardPlanOptions& options) {
   CLI::Option* measure =
       app.add_flag("--measure", options.measure,
-                   "Time the operations here, in a few steps of the model's first blocks");
+                   "Time the operations on this host, in a few steps of the model's first blocks");
   app.add_option("--gflops", options.gflops, "Matrix-product GFLOP/s of a rank")
       ->check(check_positive)
       ->excludes(measure)
@@ -55,7 +55,8 @@ void add_speeds(CLI::App& app, ShardPlanOptions& options) {
 void add_run_options(CLI::App& app, ShardPlanOptions& options) {
   add_set_option(app, options.sets);
   add_ranks(app, options);
-  app.add_flag("--units", options.units, "Show units, tensors, padding and who owns what");
+  app.add_flag("--units", options.units,
+               "Show units, tensors, padding and the ranks that own them");
   app.add_flag("--program", options.program, "Show every operation of a step");
   app.add_flag("--compare", options.compare, "Compare all strategies");
   app.add_option("--svg", options.svg, "Draw the lanes of a step over time into FILE")

@@ -12,8 +12,8 @@
 namespace gxp {
 namespace {
 
-// The unit whose parameters or gradients an operation moves; of a bucket or a wrap the first to be
-// needed.
+// The unit whose parameters or gradients an operation moves; of a bucket or an FSDP unit the first
+// to be needed.
 int unit_of(const PlannedStep& step, const Op& op) {
   if (op.bucket >= 0) return step.plan.step.buckets[size_t(op.bucket)].first_unit;
   return op.wrap >= 0 ? step.plan.layout.wraps[size_t(op.wrap)].first_unit : op.unit;

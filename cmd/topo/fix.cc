@@ -1,4 +1,4 @@
-// gxp topo fix: the NCCL_TOPO_FILE of a virtual machine, from the topology of the bare machine.
+// gxp topo fix: the NCCL_TOPO_FILE of a virtual machine, from the topology of the bare-metal host.
 #include <CLI/CLI.hpp>
 #include <memory>
 
@@ -23,7 +23,7 @@ int run(const FixOptions& options) {
   const HostTree vm = load_host(options.devices);
   const VmTopology made = make_vm_topology(bare, vm);
   for (const DeviceMatch& match : made.matches)
-    log_info("topo: {} {} is the bare machine's {}: {}", to_string(vm[match.vm].kind),
+    log_info("topo: {} {} matches {} of the bare-metal host: {}", to_string(vm[match.vm].kind),
              vm[match.vm].bus_id, bare[match.bare].bus_id, match.why);
   for (const std::string& note : made.notes) log_warn("topo: {}", note);
   const std::string xml = write_nccl_xml(made.host);
@@ -32,8 +32,9 @@ int run(const FixOptions& options) {
   } else {
     write_file(options.output, xml);
   }
-  log_info("topo: between all {} pairs of devices NCCL finds the path type of the bare machine",
-           made.equal_pairs);
+  log_info(
+      "topo: for all {} pairs of devices, NCCL finds the same path type as on the bare-metal host",
+      made.equal_pairs);
   return kExitOk;
 }
 
@@ -41,7 +42,8 @@ int run(const FixOptions& options) {
 
 std::function<int()> define_topo_fix(CLI::App& app) {
   auto options = std::make_shared<FixOptions>();  // kept alive by the returned action
-  app.add_option("--for-vm", options->bare, "Topology of the bare machine, as for gxp topo --from")
+  app.add_option("--for-vm", options->bare,
+                 "Topology of the bare-metal host, as for gxp topo --from")
       ->required()
       ->type_name("FILE|NAME");
   app.add_option("--devices", options->devices,

@@ -53,7 +53,7 @@ int run(const LintOptions& options) {
 
 std::function<int()> define_topo_lint(CLI::App& app) {
   auto options = std::make_shared<LintOptions>();  // kept alive by the returned action
-  app.add_option("FILE", options->file, "Topology file of any known kind; - for stdin");
+  app.add_option("FILE", options->file, "Topology file in any supported format; - for stdin");
   add_format_option(app, options->format);
   app.add_flag("--strict", options->strict, "Fail on warnings too");
   app.add_flag("--rules", options->rules,

@@ -1,4 +1,4 @@
-// `gxp topo --probe`: what really lies between ranks, measured.
+// `gxp topo --probe`: measures latency and bandwidth between ranks.
 #pragma once
 
 #include <functional>

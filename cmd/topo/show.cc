@@ -104,7 +104,7 @@ std::function<int()> define_topo_show(CLI::App& app) {
   CLI::Option* format =
       add_choice_option(app, "--format", options->format, kTopoFormats, "Output format");
   CLI::Option* rank = add_rank_options(app, options->rank);
-  app.add_flag("-m,--matrix", options->matrix, "Print what gxp topo matrix prints")
+  app.add_flag("-m,--matrix", options->matrix, "Same as gxp topo matrix")
       ->excludes(format)
       ->excludes(rank);
   add_probe_options(app, options->probe);

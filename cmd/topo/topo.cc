@@ -13,20 +13,18 @@ namespace gxp {
 namespace {
 
 constexpr std::array kActions = {
-    Command{"show", "Print the devices of a topology and what joins them", define_topo_show},
+    Command{"show", "Print the devices of a topology and their links", define_topo_show},
     Command{"matrix", "Print the path types between GPUs and NICs, as nvidia-smi topo -m",
             define_topo_matrix},
     Command{"path", "Print the path between two devices, its limit, and NCCL's verdicts",
             define_topo_path},
-    Command{"diff", "Print the differences between two hosts; bus ids do not count",
-            define_topo_diff},
-    Command{"fix", "Write the NCCL_TOPO_FILE of a VM from the bare machine's topology",
+    Command{"diff", "Print the differences between two hosts, ignoring bus ids", define_topo_diff},
+    Command{"fix", "Write the NCCL_TOPO_FILE of a VM from the bare-metal host's topology",
             define_topo_fix},
-    Command{"doctor", "Find what keeps a host's GPUs and NICs from their speed",
-            define_topo_doctor},
+    Command{"doctor", "Check a host for causes of slow GPU and NIC traffic", define_topo_doctor},
     Command{"plan", "Plan rings and trees through the GPUs, and the order of hosts",
             define_topo_plan},
-    Command{"lint", "Check a topology file for what NCCL would refuse, misread or guess",
+    Command{"lint", "Check a topology file for what NCCL would reject, misread or guess",
             define_topo_lint},
 };
 
@@ -42,15 +40,15 @@ std::string first_given(const CLI::App& app) {
 
 void add_from_option(CLI::App& app, std::string& from) {
   app.add_option("--from", from,
-                 "Topology: a file of any known kind, - for stdin, a machine's name, or live for "
-                 "this host")
+                 "Topology: a file in any supported format, - for stdin, a machine's name, or live "
+                 "for this host")
       ->type_name("FILE|NAME|live")
       ->capture_default_str();
 }
 
 CLI::Option* add_hosts_option(CLI::App& app, int& hosts) {
   return add_number_option(app, "--hosts", hosts, 1, int(Topology::kMaxHosts),
-                           "Repeat the only host N times");
+                           "Repeat the topology's single host N times");
 }
 
 void repeat_host(Topology& topology, int hosts) {

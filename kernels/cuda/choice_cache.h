@@ -1,6 +1,5 @@
-// Which way is the fastest, such as which of cuBLASLt's algorithms for a product: timed once on a
-// kind of GPU, then read from a file, so that later runs, and the other ranks of this host, have the
-// same bits.
+// The fastest choice, such as cuBLASLt's algorithm for a product: timed once per kind of GPU, then
+// read from a file, so that later runs and the other ranks of this host have the same bits.
 #pragma once
 
 #include <array>
@@ -20,7 +19,8 @@ using CachedChoice = std::array<uint64_t, 8>;
 
 //   Threads   one at a time; any number of processes share a file.
 //   Errors    kIo: the file cannot be made, read or written. A line that is broken, such as one
-//             that a full disk has cut off, is skipped with a warning: what it said is timed again.
+//             that a full disk has cut off, is skipped with a warning, and its entry is timed
+//             again.
 class ChoiceCache {
  public:
   // `path`: the file; its folder is made.

@@ -64,10 +64,10 @@ cudaError_t for_each_row(const GpuStream& stream, size_t rows, size_t columns, b
                   : cudaLaunchKernelEx(&config, for_each_row_kernel<1, Body>, rows, columns, body);
 }
 
-// Bodies of one kind, each with elements of its own, which one launch carries out.
+// Bodies of one kind, each with its own elements, for one launch.
 template <class Body>
 struct Bodies {
-  // As many as a kernel's arguments hold, which may take 4 KiB.
+  // Limited by a kernel's arguments, which may take 4 KiB.
   static constexpr size_t kMost = 4000 / (sizeof(Body) + sizeof(size_t) + sizeof(unsigned));
   static constexpr size_t kChunk = 16384;  // elements that a block sees
 

@@ -109,7 +109,7 @@ __device__ __forceinline__ Group<N, T> round_all(const Floats<N>& floats) {
   }
 }
 
-// To the GPU's own memory, not to a block's. A group of four is one instruction, by name: where a
+// To global memory, not to shared memory. A group of four is one instruction, by name: where a
 // kernel has several groups under way, nvcc cuts assignments of structs, and of its own vector
 // types, into elements (tests/cuda/split_stores.py looks for these).
 template <int N, class T>

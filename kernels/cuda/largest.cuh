@@ -1,4 +1,4 @@
-// The largest |x| of what a kernel writes (Tensor::largest), found on the way.
+// The largest |x| of a kernel's output (Tensor::largest), computed by the same kernel.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ __device__ __forceinline__ uint32_t magnitude_of(float x) {
 // rounding keeps that order, so the largest one is rounded, not each. A maximum does not depend on
 // the order in which warps come to it.
 struct LargestWritten {
-  // Of zeros as well: so 0 is a place that nobody has raised.
+  // Also for zeros, so a value of 0 means that no kernel has written it.
   static constexpr uint32_t kLeast = 1;
   uint32_t magnitude = kLeast;
 

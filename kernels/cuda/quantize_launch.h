@@ -10,7 +10,7 @@
 
 namespace gxp {
 
-// What one call reads and writes besides encoded bytes.
+// Memory that one call reads and writes in addition to encoded bytes.
 struct CudaWire {
   WireFormat format;
   size_t count;

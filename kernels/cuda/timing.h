@@ -10,10 +10,10 @@
 
 namespace gxp {
 
-// Milliseconds of each of `ways`, which queue on `stream`: the median of some rounds. All have
-// their turn in every round, so that a clock that changes meets all; before the first the GPU is
-// kept busy, since one that was idle needs some milliseconds to reach its clocks (an H200: 345 MHz
-// idle, 1980 MHz busy). Takes about 20 ms, and of each way at least 11 runs.
+// Milliseconds of each of `ways`, which queue on `stream`: the median of some rounds. All run in
+// every round, so that a changing clock affects all. Before the first round the GPU is kept busy,
+// since an idle GPU needs some milliseconds to reach its clocks (an H200: 345 MHz idle, 1980 MHz
+// busy). Takes about 20 ms, and of each way at least 11 runs.
 std::vector<float> times_in_turn(cudaStream_t stream, std::span<const std::function<void()>> ways);
 // The fastest of them by that, of equals the first.
 size_t fastest_in_turn(cudaStream_t stream, std::span<const std::function<void()>> ways);

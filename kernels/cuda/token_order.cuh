@@ -23,7 +23,8 @@ __device__ __forceinline__ uint32_t token_key(const TokenRows& rows, size_t row)
 
 // Elements of i32 that launch_sort_tokens needs as scratch, the sorted order at their front.
 size_t token_order_elements(size_t count);
-// order(rows): the rows by token, those of one token in their order; those that lie outside last.
+// order(rows): the rows sorted by token, rows of one token in their order; rows with invalid tokens
+// last.
 cudaError_t launch_sort_tokens(cudaStream_t stream, const TokenRows& rows, int32_t* scratch);
 
 }  // namespace gxp

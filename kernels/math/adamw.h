@@ -6,7 +6,7 @@
 
 namespace gxp {
 
-// What all elements of a step share: computed in double, used in float.
+// Values that all elements of a step share: computed in double, used in float.
 struct AdamWFactors {
   float gradient_scale;   // multiplied into the gradient first (clipping)
   float decay;            // lr * weight_decay

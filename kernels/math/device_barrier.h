@@ -1,15 +1,15 @@
-// How kernels on the devices of several ranks meet, while their hosts look on: the protocol alone,
-// for the memory of devices (kernels/cuda/system_flags.cuh), for std::atomic, and for a model of
-// all interleavings, whichever `Flags` is.
+// The barrier of kernels on the devices of several ranks, observed by their hosts: the protocol
+// alone, for the memory of devices (kernels/cuda/system_flags.cuh), for std::atomic, and for a
+// model of all interleavings, whichever `Flags` is.
 //
 // Each rank has a board: a word for each rank, in memory that all of them map. For their n-th
 // barrier each rank arrives: it stores n in its word on every other board, released; and then
 // awaits: until each word on its own board, acquired, has reached n. So
-//   - what a rank wrote before a barrier is seen by whoever has left it;
-//   - nobody leaves before all have arrived. A rank that has left has stored n + 1 at most, since
+//   - a rank's writes before a barrier are visible to every rank that has left it;
+//   - no rank leaves before all have arrived. A rank that has left has stored n + 1 at most, since
 //     it cannot leave that barrier alone; so words are compared by their difference, and wrap.
-// A wait that ends without the others (Flags::pause()) must be this rank's last: it arrives nowhere
-// any more, so nobody takes it to have come.
+// A wait that ends without the others (Flags::pause()) must be this rank's last: the rank enters no
+// later barrier, so no peer mistakes it for arrived.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Numbers in [-1, 1] or [0, 1] as 8 bits: the dynamic tree quantisation of Dettmers,
-// arXiv:1511.04561, with the codes and values of bitsandbytes' create_dynamic_map(). The values of a
-// decade are evenly spaced; the decade below has half as many:
+// arXiv:1511.04561, with the codes and values of bitsandbytes' create_dynamic_map(). The values of
+// a decade are evenly spaced; the decade below has half as many:
 //
 //   values      0; in decade d = 0 .. 6, from 10^(d - 7) to 10^(d - 6), the middles of n equal
 //               parts, n = 2^d, or 2^(d + 1) without a sign; 1
@@ -70,11 +70,11 @@ GXP_HOST_DEVICE uint8_t nearest_code(float x, const DynamicMap& map) {
   return uint8_t(is_negative ? map.zero - down : map.zero + away);
 }
 
-// What the moments of a block are multiplied with for [-1, 1], `most` being the largest magnitude.
+// The factor that scales the moments of a block to [-1, 1]; `most` is the largest magnitude.
 GXP_HOST_DEVICE float inverse_scale(float most) { return most < 0x1p-126f ? 0.0f : 1.0f / most; }
 
-// The code of a second moment, times its block's inverse_scale(). One that is not 0 does not become
-// 0, since the step is divided by its root.
+// The code of a second moment, times its block's inverse_scale(). A nonzero moment never becomes 0,
+// since the update is divided by its square root.
 GXP_HOST_DEVICE uint8_t second_moment_code(float moment, float inverse, const DynamicMap& map) {
   const uint8_t code = nearest_code(moment * inverse, map);
   return code == 0 && moment > 0 ? uint8_t{1} : code;

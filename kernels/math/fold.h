@@ -1,6 +1,6 @@
-// The arithmetic of reductions (kernels/reduce_op.h), of elements as they are computed: V is one of
-// the C++ number types, or a vector of them. Half types are computed as floats; who stores a result
-// makes every NaN the same one.
+// The arithmetic of reductions (kernels/reduce_op.h), on elements in their computation types: V is
+// one of the C++ number types, or a vector of them. Half types are computed as floats; who stores a
+// result makes every NaN the same one.
 #pragma once
 
 #include <cmath>

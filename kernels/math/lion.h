@@ -5,7 +5,7 @@
 
 namespace gxp {
 
-// What all elements of a step share: computed in double, used in float.
+// Values that all elements of a step share: computed in double, used in float.
 struct LionFactors {
   float gradient_scale;  // multiplied into the gradient first (clipping)
   float lr;

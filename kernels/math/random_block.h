@@ -1,6 +1,6 @@
 // Which random bits an element gets: a key, which names everything that the bits depend on but the
-// element (the seed, the step, the tensor), and the element's number. So they do not depend on
-// which rank rounds it, or when, or with which others.
+// element (the seed, the step, the tensor), and the element's number. They are therefore
+// independent of the rank that rounds, of the time, and of the other elements.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Approximations by a GPU's special function units, for the math of this folder. They take one
-// instruction where the exact functions take 14 (e^x) and 9 to 40 (a reciprocal), and their
-// errors are small beside the rounding of 16-bit results.
+// instruction where the exact functions take 14 (e^x) and 9 to 40 (a reciprocal), and their errors
+// are small compared with the rounding of 16-bit results.
 //
 // Errors, in units of the last place: 2^x has 2, and e^x = 2^(x log2 e) so 2 + 1.173 |x| (CUDA C++
 // Programming Guide, intrinsic functions: __expf); a reciprocal has 1 (PTX ISA: rcp.approx).

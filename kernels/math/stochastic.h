@@ -20,8 +20,8 @@ GXP_HOST_DEVICE U random_word(U place, RandomBlock block) {
   return x ^ (x >> 16);
 }
 
-// The 16 bits of bf16, in the lower half, from a float's 32. What bf16 can hold stays as it is; a
-// NaN some other NaN.
+// The 16 bits of bf16, in the lower half, from a float's 32. Values that bf16 can represent are
+// unchanged; a NaN may become another NaN.
 template <class U>
 GXP_HOST_DEVICE U round_to_bf16(U word, U random) {
   const U rounded = (word + (random >> 16)) >> 16;

@@ -1,4 +1,4 @@
-// What a model is, as a table: units in forward order, their tensors, the activations that each
+// A model as a table: units in forward order, their tensors, the activations that each
 // keeps for its backward pass, and the arithmetic per token. Pure: no memory, no device.
 //
 // The step program, the memory plan, checkpoints and the model's code all read this table, so none
@@ -25,7 +25,7 @@ enum class Initial { kNormal, kResidualNormal, kZeros, kOnes };
 // GPU's kernels then take other memory (kernels/product_scratch.h).
 enum class ProductInput {
   kStored,
-  kGelu,   // a GELU, done by the product before and undone by this one (Ops::linear_gelu)
+  kGelu,   // a GELU fused into the products before and after it (Ops::linear_gelu)
   kGated,  // two products' outputs, whose backward comes between the two of this one
 };
 
@@ -47,7 +47,7 @@ struct ActivationSpec {
   size_t per_token = 0;                                     // elements
   size_t most_tokens = std::numeric_limits<size_t>::max();  // worked through in pieces of so many
   DType dtype = DType::kF32;
-  bool costly = false;  // of saved: more to make again for each byte than others (recompute.h)
+  bool costly = false;  // of saved: costs more per byte to recompute than others (recompute.h)
 
   [[nodiscard]] size_t count(size_t tokens) const {
     return per_token * (tokens < most_tokens ? tokens : most_tokens);
@@ -72,7 +72,7 @@ struct UnitSpec {
   int borrows_from = -1;  // a tied head reads (and adds gradients to) the first tensor of that unit
   std::vector<ActivationSpec> saved = {};              // written by forward, read by backward
   std::vector<ActivationSpec> forward_scratch = {};    // live during the unit's forward only
-  std::vector<ActivationSpec> recompute_scratch = {};  // live while `saved` is made again
+  std::vector<ActivationSpec> recompute_scratch = {};  // live while `saved` is recomputed
   std::vector<ActivationSpec> backward_scratch =
       {};  // live during its backward (the head: its loss) only
   // Tensors that a block's products multiply besides parameters, in the order of the family's enum:
@@ -89,8 +89,8 @@ struct UnitSpec {
   [[nodiscard]] const TensorSpec* bias_of(const TensorSpec& matrix) const;
 };
 
-// Bytes of a matrix's codes of 8 bits, as it is stored and transposed, and of their scale, each at a
-// multiple of 256. Its sizes are multiples of 16.
+// Bytes of a matrix's codes of 8 bits, as it is stored and transposed, and of their scale, each at
+// a multiple of 256. Its sizes are multiples of 16.
 constexpr size_t kept_code_bytes(size_t elements) {
   return 256 + 2 * ((elements + 255) / 256 * 256);
 }

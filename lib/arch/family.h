@@ -25,7 +25,8 @@ struct HuggingFaceFamily {
     int ModelConfig::*member;
     bool optional = false;  // absent or null: 0, which means a default
   };
-  // What gxp computes and no setting changes: config.json must say so, or nothing.
+  // A property that gxp fixes and no setting changes: config.json must have this value, or no such
+  // key.
   struct Fact {
     enum class Use { kBoth, kRead, kWritten };
     const char* key;
@@ -34,7 +35,7 @@ struct HuggingFaceFamily {
     std::vector<std::string_view> also = {};  // other words for it
   };
   // Another model_type with the same computation, as long as its files name no window.
-  struct Kin {
+  struct RelatedType {
     std::string_view model_type;
     std::string_view architecture;
     int window_if_absent;  // sliding_window
@@ -46,7 +47,7 @@ struct HuggingFaceFamily {
   const char* norm_eps;
   double norm_eps_if_absent;
   std::vector<Fact> facts;  // in the order in which they are written
-  std::vector<Kin> kin = {};
+  std::vector<RelatedType> kin = {};
 };
 
 struct Family {
@@ -65,7 +66,7 @@ struct Family {
 
 const std::vector<Family>& families();
 
-// kConfig, with all names, if there is none of that name.
+// kConfig, with all names, if the name is unknown.
 const Family& find_family(std::string_view name);
 // "gpt2 or llama".
 std::string families_in_words();

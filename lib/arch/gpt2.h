@@ -27,8 +27,8 @@ enum BlockTensor {
 };
 enum HeadTensor { kFinalNormWeight, kFinalNormBias };
 
-// Indices into UnitSpec::saved. The last three, 6 * C elements per token, are there as
-// Architecture::kept says; else backward makes them again from the inputs in one pass each.
+// Indices into UnitSpec::saved. The last three, 6 * C elements per token, are stored if
+// Architecture::kept says so; otherwise backward recomputes them from the inputs in one pass each.
 enum BlockSaved {
   kMean1,
   kRstd1,
@@ -44,7 +44,7 @@ enum BlockSaved {
   kKeptActivated,
 };
 
-// Indices into the scratch lists. Where the norms' outputs are not kept, one of them is the last of
+// Indices into the scratch lists. If the norms' outputs are not kept, one of them is the last in
 // each block's list.
 enum BlockForwardScratch { kActivated };  // unless it is kept
 enum BlockBackwardScratch {

@@ -41,7 +41,8 @@ enum BlockTensor {
 enum HeadTensor { kFinalNormWeight, kHeadWeight };  // the second where the head is not tied
 
 // Indices into UnitSpec::saved. kQuery and kKey hold what positions have turned already. The last
-// three are there as Architecture::kept says; else backward makes them again in one pass each.
+// three are stored if Architecture::kept says so; otherwise backward recomputes them in one pass
+// each.
 enum BlockSaved {
   kRstd1,
   kQuery,
@@ -58,7 +59,7 @@ enum BlockSaved {
   kKeptActivated,
 };
 
-// Indices into the scratch lists. Where the norms' outputs are not kept, one of them is the last of
+// Indices into the scratch lists. If the norms' outputs are not kept, one of them is the last in
 // each block's list.
 enum BlockForwardScratch { kActivated };  // unless it is kept
 enum BlockBackwardScratch {

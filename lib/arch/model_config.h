@@ -1,4 +1,4 @@
-// What a user can set of a model: the section [model] of a run file (lib/config/run_config.h). A
+// The user's settings of a model: the section [model] of a run file (lib/config/run_config.h). A
 // setting that not all families have is declared without their names: the families' rows
 // (family.h) say who has it, and the manual, the rules and the messages read it there.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace gxp {
 
-// What model.family may be, in the order of the table (family.h).
+// The values of model.family, in the order of the table (family.h).
 std::vector<std::string_view> family_names();
 
 struct ModelConfig {

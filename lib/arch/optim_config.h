@@ -1,4 +1,4 @@
-// What a user can set of the optimizer: the section [optim] of a run file
+// The user's settings of the optimizer: the section [optim] of a run file
 // (lib/config/run_config.h). A setting that not all optimizers have is declared without their
 // names: the optimizers' rows (optimizers.h) say who has it, and the manual, the rules and the
 // messages read it there.
@@ -14,7 +14,7 @@
 
 namespace gxp {
 
-// What optim.name may be, in the order of the table (optimizers.inc).
+// The values of optim.name, in the order of the table (optimizers.inc).
 std::vector<std::string_view> optimizer_names();
 // For the manual: the defaults that depend on optim.name, and what the update rules are.
 std::string_view optimizers_in_words();

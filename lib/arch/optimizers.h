@@ -1,7 +1,7 @@
-// The optimizers: what each keeps of the parameters from step to step, what it needs for its
-// update, and all else that gxp knows of it but its arithmetic, which is lib/optim's. An optimizer
-// is a row in optimizers.inc and a file in lib/optim; settings, rules, messages, the step program,
-// checkpoints, memcalc and tests read the table. Pure.
+// The optimizers: the state that each keeps per parameter, the inputs of its update, and all other
+// facts except its arithmetic, which is in lib/optim. An optimizer is a row in optimizers.inc and a
+// file in lib/optim; settings, rules, messages, the step program, checkpoints, memcalc and tests
+// read the table. Pure.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ struct KeptState {
   // may be fewer. kStateBlock for the scales of 8-bit codes, whose `shape` counts the blocks.
   size_t block = 1;
 
-  // What is kept of elements that begin with a block.
+  // State that is kept once per block of elements.
   [[nodiscard]] Range of(const Range& elements) const {
     const size_t begin = elements.begin / block;
     return {begin, (elements.end() + block - 1) / block - begin};
@@ -80,7 +80,7 @@ struct OptimizerRow {
 
 const std::vector<OptimizerRow>& optimizers();
 
-// kConfig, with all names, if there is none of that name.
+// kConfig, with all names, if the name is unknown.
 const OptimizerRow& find_optimizer(std::string_view name);
 // The optimizers that have a setting of [optim] that not all have; none if all have it.
 std::vector<std::string_view> optimizers_with(std::string_view key);

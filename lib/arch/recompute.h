@@ -1,16 +1,16 @@
-// Which activations a unit keeps from its forward for its backward pass, and which are made again
-// right before it, in exchange for their memory: by the kernels that made them, so to the same bits
-// (Chen et al., arXiv:1604.06174). Pure.
+// The activations that a unit keeps from forward to backward, and those that are recomputed right
+// before backward to save memory, by the same kernels and so with the same bits (Chen et al.,
+// arXiv:1604.06174). Pure.
 //
-// What one pass over memory makes, the norms' outputs and the activation functions', is KeptOutputs'
-// matter: if it is kept, a mode that is not "none" makes it again with all else, for the backward
-// behind. Attention's scores never exist (kernels/ops.h). So what is left are outputs of products.
-// With C channels and T positions, to make again what a token has costs
+// Outputs of one memory-bound pass (norms and activation functions) are handled by KeptOutputs: if
+// they are kept, a mode other than "none" recomputes them with all others, right before the
+// backward. Attention's scores never exist (kernels/ops.h). The remaining activations are outputs
+// of matrix products. With C channels and T positions, to make again what a token has costs
 //   2 C operations   an element of the products' outputs, at the matrix products' rate,
 //   2 T              an element of attention's output, at the lower rate of its kernel.
-// So "selective" keeps attention's output (ActivationSpec::costly), which is a ninth of a GPT-2
-// block's activations, and makes the others again; "full" keeps nothing but the stream between
-// units. Neither makes a unit's output again: the next unit has kept it.
+// "selective" therefore keeps attention's output (ActivationSpec::costly), which is a ninth of a
+// GPT-2 block's activations, and recomputes the others; "full" keeps only the residual stream
+// between units. Neither recomputes a unit's output: the next unit has kept it.
 #pragma once
 
 #include <array>

@@ -1,7 +1,8 @@
-// What the control groups that this process is in allow it, and what they have done to it.
+// The limits of this process's control groups (cgroups), and the limits that it has hit.
 //
 // Under version 1 each kind of resource has a hierarchy of its own, under version 2 there is one; a
-// host may have both. A limit holds for all groups below it, so the tightest up to the mount counts.
+// host may have both. A limit holds for all groups below it, so the tightest up to the mount
+// counts.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,8 @@ class Cgroups {
   [[nodiscard]] std::optional<uint64_t> most_processes() const;  // processes and threads: pids.max
   [[nodiscard]] std::optional<uint64_t> memory_bytes() const;
   // Processes of this process's group that the OOM killer has ended, the group's or the
-  // host's; where the group does not count (the root of version 2), the host's. Nothing before Linux
-  // 4.13.
+  // host's; where the group does not count (the root of version 2), the host's. Nothing before
+  // Linux 4.13.
   [[nodiscard]] std::optional<uint64_t> oom_kills() const;
 
  private:

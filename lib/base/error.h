@@ -16,12 +16,12 @@
 namespace gxp {
 
 enum class ErrorKind {
-  kMismatch,     // the check that the command makes has failed
+  kMismatch,     // a check failed: wrong results, differences or problems found
   kUsage,        // wrong command line
   kConfig,       // wrong settings
   kUnavailable,  // hardware, driver or library absent
   kIo,           // the system refused a file or a resource
-  kCorrupt,      // a file's content is not what it must be
+  kCorrupt,      // a file's content is invalid
   kPeer,         // a rank is lost, late or failed
   kDevice,       // a local device or link failed
   kInternal,     // our bug

@@ -1,4 +1,4 @@
-// What a piece of memory is for. Trackers, step programs and reports count bytes by these kinds.
+// The purposes of memory. Trackers, step programs and reports count bytes by these kinds.
 #pragma once
 
 #include <array>

@@ -13,7 +13,7 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
-// What both have; without elements if that is nothing.
+// The intersection; without elements if it is empty.
 inline Range intersection(const Range& a, const Range& b) {
   const size_t begin = std::max(a.begin, b.begin);
   const size_t end = std::min(a.end(), b.end());

@@ -1,4 +1,4 @@
-// The limits that a shell or a batch system sets for a process (ulimit), as far as they are in gxp's way.
+// The limits that a shell or a batch system sets for a process (ulimit), as far as they affect gxp.
 #pragma once
 
 #include <cstdint>

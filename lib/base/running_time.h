@@ -1,7 +1,7 @@
-// How long this process has run: real time without the time in which it could not run, because it was
-// stopped (SIGSTOP, a cgroup's freezer, a suspended job or machine) or got no CPU. Deadlines are
-// measured with it, so that a pause makes nobody late: a rank that was paused together with its
-// peers goes on waiting for as long as it had left, while peers that ran name one that was not.
+// How long this process has run: real time without the time in which it could not run, because it
+// was stopped (SIGSTOP, a cgroup's freezer, a suspended job or machine) or got no CPU. Deadlines
+// use it, so that a paused process is not late: a rank that was paused together with its peers
+// still has its remaining time, while peers that kept running report a rank that did not.
 #pragma once
 
 #include <chrono>
@@ -15,12 +15,12 @@ std::chrono::nanoseconds running_time();
 // The running time at a moment of CLOCK_MONOTONIC near to now.
 std::chrono::nanoseconds running_time_at(std::chrono::nanoseconds monotonic);
 
-// One look at the clock: counts a gap of more than kLongestGap since the last look as a pause that lasted
-// all but that. For a loop that looks often itself; no thread is needed then.
+// Reads the clock: a gap of more than kLongestGap since the last reading counts as a pause, except
+// for kLongestGap. For a loop that looks often itself; no thread is needed then.
 void look_at_running_time();
 
-// While it lives, a thread looks: a pause adds at most kLongestGap to the running time, however long
-// it is. Without it, running time is real time. One at a time.
+// While it lives, a thread watches the clock: a pause of any length adds at most kLongestGap to the
+// running time. Without it, running time is real time. One at a time.
 class RunningTimeWatch {
  public:
   static constexpr std::chrono::milliseconds kLookEvery{50};

@@ -10,7 +10,8 @@
 //
 // A member is a bool, int, uint64_t, double, string, vector of strings, or a Choice of an enum's
 // words (choice.h). A key that ends in "_bytes" also reads "25MiB". The text after it is full
-// sentences, and says what 0 or "" means where that is special. What `field` is: lib/config/settings.cc.
+// sentences, and says what 0 or "" means where that is special. What `field` is:
+// lib/config/settings.cc.
 #pragma once
 
 #include <limits>
@@ -52,7 +53,7 @@ struct OptionForm {
   std::string_view value;  // "SECONDS"; "": the words that it takes, or N or SIZE by its type
 };
 
-// What takes more than one setting of a section to judge.
+// A check that needs more than one setting of a section.
 template <class Struct>
 struct SettingRule {
   std::string_view key;                   // the setting to blame

@@ -7,8 +7,8 @@
 
 namespace gxp {
 
-// The Error itself, or one of the kind that fits: kIo for want of memory and what the system refused,
-// kInternal for what nothing expects. `cause` is not null.
+// The Error itself, or one of the kind that fits: kIo for lack of memory and failed system calls,
+// kInternal for unexpected exceptions. `cause` is not null.
 Error to_error(const std::exception_ptr& cause);
 
 }  // namespace gxp

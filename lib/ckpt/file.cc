@@ -148,7 +148,7 @@ bool path_exists(const std::string& path) {
   struct stat status = {};
   if (::lstat(path.c_str(), &status) == 0) return true;
   if (errno == ENOENT || errno == ENOTDIR) return false;
-  fail(ErrorKind::kIo, "look at {}: {}", path, system_text(errno));
+  fail(ErrorKind::kIo, "stat {}: {}", path, system_text(errno));
 }
 
 bool is_real_directory(const std::string& path) {

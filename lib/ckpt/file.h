@@ -35,9 +35,9 @@ class InputFile {
 // Errors: kIo, naming the path, the bytes and the system's reason ("No space left on device").
 class OutputFile {
  public:
-  // Replaces a file of that name, and a link itself, not what it points to. With `directory`, a
-  // descriptor of the directory in which `path` lies, the directory is not looked up again: who
-  // puts a link in its place redirects nothing. The caller keeps it open.
+  // Replaces a file of that name; replaces a link itself, not its target. With `directory`, a
+  // descriptor of the directory in which `path` lies, the directory is not looked up again, so a
+  // link put in its place has no effect. The caller keeps it open.
   explicit OutputFile(std::string path, int directory = -1);
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -71,11 +71,11 @@ void write_text(const std::string& path, std::string_view text);
 // A new file with the content of another regular one.
 void copy_file(const std::string& from, const std::string& to);
 
-// Whether something has this name, be it a link that leads nowhere. kIo if that cannot be told.
+// Whether anything has this name, even a dangling link. kIo if this cannot be determined.
 bool path_exists(const std::string& path);
 // Whether `path` itself is a directory; not so a link to one.
 bool is_real_directory(const std::string& path);
-// The directory that `path` lies in, "." for a bare name.
+// The parent directory of `path`, "." for a bare name.
 std::string parent_of(const std::string& path);
 // The names in an open directory, sorted, without "." and "..". kIo names `path`.
 std::vector<std::string> list_names(int directory, const std::string& path);
@@ -83,17 +83,17 @@ std::vector<std::string> list_names(int directory, const std::string& path);
 // Creates the directory and its parents and makes the new names durable; existing ones are fine.
 // kIo otherwise.
 void create_directory(const std::string& path);
-// Creates one directory that is not there yet; kIo if anything is.
+// Creates one directory; kIo if anything with this name exists.
 void create_new_directory(const std::string& path);
 
 // Makes names that were created, renamed or removed in `directory` durable.
 void sync_directory(const std::string& directory);
 
-// Moves `from` to `to`, both in one directory, and makes that durable. Returns where that lies now
-// which `to` named before, for the caller to remove; "" if nothing is left of it. Where the file
-// system can exchange two names, `to` exists at every moment. Elsewhere (NFS) an old directory is
-// first renamed to aside_path(to), which must be free: if the process ends before `from` has taken
-// its place, it lies there whole, until take_back().
+// Moves `from` to `to`, both in one directory, and makes that durable. Returns the new path of the
+// previous `to`, for the caller to remove; "" if there is none. If the file system can exchange two
+// names, `to` exists at all times. Elsewhere (NFS) an old directory is first renamed to
+// aside_path(to), which must be free: if the process ends before `from` has taken its place, it
+// lies there whole, until take_back().
 std::string replace_path(const std::string& from, const std::string& to);
 std::string aside_path(const std::string& path);  // "DIR/.replaced-NAME"
 // Renames aside_path(path) to `path` if only the former is there. Returns whether it was so.

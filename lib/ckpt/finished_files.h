@@ -1,5 +1,5 @@
-// Which files of a conversion are whole, so that one that was interrupted goes on with the others. A
-// file in the directory that is being written lists them: a line that names the conversion, then
+// The complete files of a conversion, so that an interrupted conversion continues with the others.
+// A file in the directory that is being written lists them: a line that names the conversion, then
 // "HASH BYTES NAME" for each file, when that is durable. The directory loses it before it is
 // published.
 #pragma once
@@ -20,9 +20,9 @@ inline constexpr std::string_view kFinishedFiles = ".finished";
 class FinishedFiles {
  public:
   // Makes the directory, or, with options.resume, enters the one that an earlier attempt at
-  // options.conversion has left. kIo: anything else is there.
+  // options.conversion has left. kIo: anything else has this name.
   static FinishedFiles enter(const std::string& directory, const WriteOptions& options);
-  // Whether `directory` is there, this user's, with a record of this conversion.
+  // Whether `directory` exists, belongs to this user and has a record of this conversion.
   static bool are_of(const std::string& conversion, const std::string& directory);
   // Without a record, does nothing.
   static void forget(const std::string& directory);

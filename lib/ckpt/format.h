@@ -22,7 +22,7 @@ struct WriteOptions {
   bool resume = false;
   bool drop_optimizer = false;  // write the weights alone
   std::string conversion = {};  // one line that identifies the conversion: source and options
-  // Called when all is written, before it has its name. What it throws leaves nothing behind.
+  // Called when all is written, before it has its name. If it throws, it leaves no files behind.
   std::function<void()> confirm = {};
 };
 
@@ -36,7 +36,7 @@ struct PlannedFile {
 struct CheckpointFormat {
   std::string_view name;
   std::string_view summary;
-  // By content, or by name where the content may be damaged. Never throws for what is not there.
+  // By content, or by name where the content may be damaged. Never throws for missing files.
   bool (*recognises)(const std::string& path);
   // Whether write() gives files in a directory such a name.
   bool (*owns)(std::string_view name);
@@ -53,7 +53,7 @@ struct CheckpointFormat {
   bool keeps_optimizer_state = false;
   bool needs_steps = false;   // whether moments are written with their step, which must be known
   bool takes_shards = false;  // whether write() heeds shard_bytes and shards
-  // The files that write() would give; nullptr: it does not tell them one by one.
+  // The files that write() would create; nullptr: unknown.
   std::vector<PlannedFile> (*plan)(const NamedTensors& tensors, const std::string& path,
                                    const WriteOptions& options) = nullptr;
 };
@@ -78,8 +78,8 @@ NamedTensors read_checkpoint(const std::string& path);
 NamedTensors read_weights(const std::string& path);
 
 // Writes ".partial-NAME" next to `path` and renames, so that `path` is complete or absent; on an
-// error nothing is left, but with options.resume what is complete. What a killed conversion left
-// there is cleared, or taken back if it is what `path` was before (replace_path() in file.h).
+// error nothing is left, but with options.resume what is complete. Leftovers of a killed conversion
+// are removed, or restored if they are the previous content of `path` (replace_path() in file.h).
 // kConfig: the format cannot hold the model, or the source's optimizer says what gxp cannot keep
 // (OptimizerRecord::lost). kUsage: `path` exists and is not to be replaced, or it, or what lies at
 // one of those names, is no checkpoint or holds something that no format writes. Cost: four buffers

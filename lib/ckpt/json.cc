@@ -123,7 +123,8 @@ Json parse_python_json(std::string_view text, const std::string& file) {
                                          : at + 1;
     const std::string_view part = text.substr(at, end - at);
     if (std::ranges::find(kPythonNumbers, part, &PythonNumber::text) != kPythonNumbers.end())
-      fail(ErrorKind::kCorrupt, "read {}: the text {} stands for a number in gxp", file, part);
+      fail(ErrorKind::kCorrupt,
+           "read {}: the string {} is reserved: gxp stores a non-finite number so", file, part);
     strict += is_number ? number->text : part;
     at = end;
   }

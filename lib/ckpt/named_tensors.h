@@ -48,7 +48,7 @@ std::string_view to_string(StorageDType dtype);  // "F32"
 // By safetensors' name. Types of less than a byte (F4, F6_*) are not among them.
 std::optional<StorageDType> parse_storage_dtype(std::string_view name);
 
-// What a tensor is to the training: a parameter, or what an optimizer keeps of the parameter with
+// The role of a tensor in training: a parameter, or what an optimizer keeps of the parameter with
 // the same name: Adam's first or second moment, a momentum, or Adafactor's means of squares.
 // Moments of 8-bit codes (U8) have scales besides, one for each block of 256 elements.
 enum class Role : uint8_t {

@@ -1,7 +1,7 @@
-// What another program's optimizer says besides its tensors, kept as it is: the settings of its
-// groups of parameters (learning rates, initial_lr, weight decay, ...), the order of the parameters,
-// and the steps of parameters that differ. Formats that hold optimizer state write it as it was read;
-// gxp's own keeps it in the state of the checkpoint, as JSON:
+// Another program's optimizer settings besides its tensors, kept unchanged: the settings of its
+// groups of parameters (learning rates, initial_lr, weight decay, ...), the order of the
+// parameters, and the steps of parameters that differ. Formats that hold optimizer state write it
+// as it was read; gxp's own keeps it in the state of the checkpoint, as JSON:
 //
 //   optimizer.groups   [{"settings": [["lr", 0.1], ...], "params": ["NAME", ...]}, ...]
 //   optimizer.steps    {"NAME": 3, ...}
@@ -43,7 +43,8 @@ inline constexpr std::string_view kLastRate = "optimizer.lr";
 inline constexpr std::string_view kGroupsKey = "optimizer.groups";
 inline constexpr std::string_view kStepsKey = "optimizer.steps";
 
-// The record in the state of a checkpoint, as pairs, and back. kCorrupt, naming `where`: no such JSON.
+// The record in the state of a checkpoint, as pairs, and back. kCorrupt, naming `where`: no such
+// JSON.
 std::vector<std::pair<std::string, std::string>> to_state(const OptimizerRecord& record);
 OptimizerRecord read_record(const std::vector<std::pair<std::string, std::string>>& state,
                             const std::string& where);

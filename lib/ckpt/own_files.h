@@ -1,9 +1,9 @@
-// What gxp may enter and remove where checkpoints are written.
+// Directories and files that gxp may enter and remove in checkpoint directories.
 //
 // Others may have put something there, by mistake or on purpose: a link in place of a directory
-// that gxp is about to fill or to clear would lead it to someone else's files. So a directory is
-// entered only if it is one itself, and removal takes only regular files that have names which gxp
-// gives. What is left over is reported, not removed.
+// that gxp is about to fill or to clear would lead it to someone else's files. gxp therefore enters
+// only real directories, and removes only regular files with names that gxp gives. All other files
+// are reported, not removed.
 #pragma once
 
 #include <memory>
@@ -51,7 +51,7 @@ class OwnDirectory {
 };
 
 // kPeer if `path`, the partial directory in which `error` occurred or a complete file there, has
-// gone: another rank, which failed, has removed it, and tells the cause.
+// gone: a failed rank has removed it, and reports the cause.
 void blame_a_failed_rank(const std::string& path, const Error& error);
 
 // The first entry that is not gxp's, by its path in the directory; "" if all are. kIo.

@@ -46,15 +46,15 @@ NamedTensor join_blocks(std::vector<TensorBlock> blocks, std::vector<uint64_t> s
   const auto count = checked_count(shape);
   if (blocks.front().offsets.size() != shape.size() || !count ||
       *count > UINT64_MAX / size_of(info.dtype))
-    fail(ErrorKind::kCorrupt, "{}: the blocks do not make the shape ({})", where,
+    fail(ErrorKind::kCorrupt, "{}: the blocks do not fit the shape ({})", where,
          fmt::join(shape, ", "));
   std::vector<TensorBox> boxes;
   std::vector<BoxPart> parts;
   uint64_t stored = 0;
   for (TensorBlock& block : blocks) {
     if (block.part.info.dtype != info.dtype)
-      fail(ErrorKind::kCorrupt, "{}: blocks of {} and of {}", where, to_string(info.dtype),
-           to_string(block.part.info.dtype));
+      fail(ErrorKind::kCorrupt, "{}: blocks have different types, {} and {}", where,
+           to_string(info.dtype), to_string(block.part.info.dtype));
     if (__builtin_add_overflow(stored, block.part.info.count(), &stored)) stored = UINT64_MAX;
     boxes.push_back({std::move(block.offsets), sizes_of(block)});
     parts.push_back({boxes.back(), std::move(block.part)});

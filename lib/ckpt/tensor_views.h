@@ -1,7 +1,7 @@
 // A tensor's elements in another order or width, computed while they are read: formats store one
 // matrix transposed against each other, with its rows in another order, or a norm in a wider type.
 //
-// A view keeps the names of what it is made from, and reads it when it is read itself. Errors and
+// A view keeps the names of its source tensors, and reads them when it is read. Errors and
 // threads are those of the source.
 #pragma once
 
@@ -20,9 +20,9 @@ NamedTensor transposed(NamedTensor matrix);
 // Row i of the result is row `source_row(i)` of the tensor, which has at least one dimension.
 NamedTensor with_rows(NamedTensor tensor, std::function<uint64_t(uint64_t)> source_row);
 
-// The rows of heads of `head_size` channels, an even number that divides the rows, where the channels
-// that rotary positions turn together are neighbours (Meta's Llama, GGUF) or lie half a head apart
-// (Hugging Face, gxp), in the order `to` from the other one.
+// The rows of heads of `head_size` channels, an even number that divides the rows, where the
+// channels that rotary positions turn together are neighbours (Meta's Llama, GGUF) or lie half a
+// head apart (Hugging Face, gxp), in the order `to` from the other one.
 enum class RotaryRows : uint8_t { kPairs, kHalves };
 NamedTensor with_rotary_rows(NamedTensor tensor, uint64_t head_size, RotaryRows to);
 

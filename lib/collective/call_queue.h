@@ -32,7 +32,7 @@ class CallQueue {
   ~CallQueue();
   CallQueue(const CallQueue&) = delete;
   CallQueue& operator=(const CallQueue&) = delete;
-  // What `work` throws is kept for the handle.
+  // An exception of `work` is stored in the handle.
   [[nodiscard]] Pending push(std::function<void()> work);
   // Returns when all that was pushed is done; from here to the next push the thread touches
   // nothing.

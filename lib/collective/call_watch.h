@@ -30,7 +30,7 @@ class CallWatch {
     std::unique_ptr<QueuedCall> call;
     std::chrono::milliseconds timeout{};
   };
-  // What is to be done when a call has failed; the calls behind it are forgotten. Called on the
+  // The action after a call has failed; later calls are dropped. Called on the
   // watch's thread, or in drain(), once for each failure.
   using OnFailure = std::function<void(const Watched& failed, const Error& error)>;
 

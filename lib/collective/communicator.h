@@ -19,7 +19,7 @@
 //              on a thread of its own, and blocking calls queue behind it.
 //   Streams    where queues_calls(), enqueue() puts a call on device memory into the order of a
 //              stream instead of waiting for it.
-//   Errors     kPeer: a rank is lost, late or called something else; the message names it and the
+//   Errors     kPeer: a rank is lost, late or made a different call; the message names it and the
 //              operation; with a store all ranks throw the same text, "rank 2: ..." (diagnosis.h),
 //              within 1.5 s of the deadline, or at once if a rank died. kUsage: an operation that
 //              the element type does not have, or an all-to-all of unequal chunks. kUnavailable:
@@ -51,7 +51,7 @@
 
 namespace gxp {
 
-// Where a failed call finds the culprit (diagnosis.h); all outlive the communicator.
+// Functions by which a failed call finds the culprit (diagnosis.h); all outlive the communicator.
 struct FailureReporting {
   FlightRecorder* recorder = nullptr;  // what the engine writes; null: one of its own
   Store* store = nullptr;  // with the recorder; null: errors report this rank's view only
@@ -216,8 +216,8 @@ class Communicator {
   void end_group();
 
   // The ranks that gave the same color >= 0 become a group of their own, ordered by (key, rank);
-  // null for color -1. All ranks call it. The result shares engine and thread with this one,
-  // which must outlive it.
+  // null for color -1. All ranks call it. The result shares the engine and the thread of this
+  // communicator, which must outlive it.
   [[nodiscard]] std::unique_ptr<Communicator> split(int color, int key);
 
   // Zeroed memory, for this rank alone to ask for; the device's where no peers share memory with

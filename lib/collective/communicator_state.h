@@ -1,4 +1,4 @@
-// What a communicator and all that were split from it have in common. communicator.cc's own.
+// State shared by a communicator and all communicators split from it. Used by communicator.cc only.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ struct CommunicatorState {
   void check() const;  // Communicator::check()
 
   FailureReporting reporting;
-  CallQueue queue;  // its thread and the caller's take turns with the engine
+  CallQueue queue;  // its thread and the caller's use the engine alternately
   CallWatch watch;
 
  private:

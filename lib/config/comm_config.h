@@ -1,4 +1,4 @@
-// What a user can set about what joins the ranks: the section [comm] of run_config.h.
+// The user's settings of communication: the section [comm] of run_config.h.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace gxp {
 
-// What comm.transport, comm.engine and comm.codec may be: "auto" or "none", then the rows of
+// The values of comm.transport, comm.engine and comm.codec: "auto" or "none", then the rows of
 // transports.inc, engines.inc and codecs.inc, of which lib/transport and lib/collective make their
 // tables.
 std::vector<std::string_view> transport_names();
@@ -68,8 +68,8 @@ struct CommConfig {
           one_of(engine_names()), {"--engine", ""});
     field("algorithm", &S::algorithm,
           "Collective algorithm, for operations that have it. auto: the fastest by prediction. For "
-          "ranks that share memory, direct picks the fastest of three ways to move data: copied, "
-          "cma, tiles; each can also be set by name.",
+          "ranks that share memory, direct picks the fastest of three protocols: copied, cma, "
+          "tiles; each can also be set by name.",
           anything, {"--algorithm", "NAME"});
     field("channels", &S::channels,
           "Number of parallel rings, for the algorithms ring and hierarchical. 0: the fastest by "
@@ -97,7 +97,8 @@ struct CommConfig {
     field("nccl_min_ctas", &S::nccl_min_ctas,
           "Minimum number of CTAs per NCCL call; 0: NCCL decides.", between(0, 64));
     field("nccl_max_ctas", &S::nccl_max_ctas,
-          "Maximum number of CTAs per NCCL call, to leave the others to compute; 0: NCCL decides.",
+          "Maximum number of CTAs per NCCL call, which leaves SMs free for compute kernels; 0: "
+          "NCCL decides.",
           between(0, 64));
   }
 

@@ -17,7 +17,7 @@
 
 namespace gxp {
 
-// Where a value comes from.
+// The source of a value.
 struct Origin {
   enum class Kind { kDefault, kFile, kEnvironment, kCommandLine };  // from weak to strong
   Kind kind = Kind::kDefault;

@@ -1,4 +1,5 @@
-// What a user can set about who holds what: the sections [parallel] and [offload] of run_config.h.
+// The user's settings of sharding and offload: the sections [parallel] and [offload] of
+// run_config.h.
 #pragma once
 
 #include <array>
@@ -13,7 +14,8 @@
 
 namespace gxp {
 
-// What parallel.strategy may be, in the order of the table (strategy.h); and for the manual.
+// The values of parallel.strategy, in the order of the table (strategy.h); and their text for the
+// manual.
 std::vector<std::string_view> strategy_names();
 std::string_view strategies_in_words();
 
@@ -131,7 +133,7 @@ struct ParallelConfig {
   }
 };
 
-// Where what is offloaded lies.
+// The location of offloaded state.
 enum class OffloadTo { kNone, kMemory, kFile };
 constexpr std::array<std::string_view, 3> words_of(OffloadTo) { return {"none", "memory", "file"}; }
 // How files of what is offloaded are read and written.
@@ -168,8 +170,8 @@ struct OffloadConfig {
           "2048.",
           between(1, 1 << 30));
     field("path", &S::path,
-          "Directory of the offload files, on each rank's host. The files have no names, so "
-          "nothing is left behind.");
+          "Directory of the offload files, on each rank's host. The files are created without "
+          "names, so a killed run leaves nothing behind.");
     field("io", &S::io,
           "How offload files are read and written. auto: io_uring if the build and the OS "
           "support it, otherwise pread and pwrite; the log names the choice.");

@@ -1,4 +1,4 @@
-// What a user can set for `gxp train`: one struct per TOML section. Each struct's schema() is the
+// The user's settings of `gxp train`: one struct per TOML section. Each struct's schema() is the
 // only place that names a key; it drives TOML, --set, --print-config, the man page and the
 // completion. The default of a setting is its member's initialiser. load.h fills a RunConfig and
 // checks it. settings.cc alone instantiates the schemas.

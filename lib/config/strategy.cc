@@ -26,8 +26,8 @@ constexpr std::array kStrategies = {
              .shard_gradients = true},
     Strategy{.name = "zero3",
              .summary =
-                 "as zero2, and parameters are sharded, which are gathered unit by unit, for "
-                 "forward and for backward",
+                 "as zero2, and parameters are sharded; they are gathered unit by unit in the "
+                 "forward pass and again in the backward pass",
              .shard_optimizer = true,
              .shard_gradients = true,
              .shard_parameters = true,
@@ -39,7 +39,8 @@ constexpr std::array kStrategies = {
              .shard_parameters = true,
              .reshard_after_forward = true},
     Strategy{.name = "shard_grad_op",
-             .summary = "as zero3, but parameters are gathered for forward and backward at once",
+             .summary = "as zero3, but parameters stay gathered from the forward pass to the "
+                        "backward pass",
              .shard_optimizer = true,
              .shard_gradients = true,
              .shard_parameters = true},

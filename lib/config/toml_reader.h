@@ -1,5 +1,5 @@
 // TOML text as a flat list of sections and keys with their lines, and values as TOML writes them.
-// What they mean is load.h's matter.
+// load.h interprets them.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct TomlEntry {
   std::string key;
   int line = 0;
   std::optional<Value> value;  // nothing if no setting can have such a value
-  std::string kind;            // then: what it is instead, "a table", "a date"
+  std::string kind;            // then: its actual kind, "a table", "a date"
 };
 
 struct TomlSection {

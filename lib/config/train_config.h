@@ -1,4 +1,4 @@
-// What a user can set about the loop and its number types: the sections [train] and [fp16] of
+// The user's settings of the loop and its number types: the sections [train] and [fp16] of
 // run_config.h.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace gxp {
 
-// What settings of [train] may be.
+// The values of settings of [train].
 enum class MatmulType { kPrecision, kTf32, kFp8 };
 constexpr std::array<std::string_view, 3> words_of(MatmulType) {
   return {"precision", "tf32", "fp8"};
@@ -136,10 +136,10 @@ struct TrainConfig {
           "instead of recomputing them in the backward pass. none: none. norms: those of norms; "
           "the bits do not change. all: also those of activation functions; on a GPU in bf16 or "
           "fp16 this may change bits, since fused products apply GELU to unrounded values. auto: "
-          "norms on GPUs if each rank's planned memory then fits 15/16 of what is free, with "
-          "room for timing trials and library code; otherwise none. Plans assume none. Blocks "
-          "selected by train.recompute compute these outputs together with their other "
-          "activations just before their backward pass.");
+          "norms on GPUs if each rank's planned memory then fits into 15/16 of the free memory, "
+          "with room for timing trials and library code; otherwise none. Plans assume none. Blocks "
+          "selected by train.recompute compute these outputs together with their other activations "
+          "just before their backward pass.");
     field("frozen", &S::frozen,
           "Tensors that are not trained: names, or patterns with *, ? and [...], such as "
           "\"h.[0-5].*\". A leading transformer. or model. may be left out; gxp shard-plan "

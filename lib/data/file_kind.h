@@ -1,5 +1,5 @@
-// Which kind of data a file is. Bytes tell, and the name where bytes cannot; a file of which neither
-// tells is not read: as text, any bytes would be tokens.
+// Which kind of data a file is. The content decides, or the name if the content is ambiguous. A
+// file that neither identifies is not read, since as text any bytes would be tokens.
 #pragma once
 
 #include <cstdint>

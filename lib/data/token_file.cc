@@ -120,9 +120,9 @@ void TokenFile::read_numpy(int fd) {
   const size_t dimensions = header.shape.size();
   if (dimensions < 1 || dimensions > 2 || (dimensions == 2 && header.columns_first))
     fail(ErrorKind::kCorrupt,
-         "read tokens from {}: an array of {} dimensions{}; tokens are a stream of one dimension, "
-         "or rows",
-         path_, dimensions, header.columns_first ? ", column by column" : "");
+         "read tokens from {}: an array of {} dimensions{}; expected one dimension (a stream of "
+         "tokens), or two (rows)",
+         path_, dimensions, header.columns_first ? " in column-major order" : "");
   stored_ = type->stored;
   first_byte_ = header.bytes;
   row_tokens_ = dimensions == 2 ? header.shape[1] : 0;

@@ -70,7 +70,7 @@ class CudaDevice final : public Device {
 
   void set_profiled(bool profiled) override {
     const std::string act =
-        profiled ? "begin what a profiler captures" : "end what a profiler captures";
+        profiled ? "start the profiler's capture" : "stop the profiler's capture";
     check_cuda(cudaSetDevice(index_), act);
     check_cuda(profiled ? cudaProfilerStart() : cudaProfilerStop(), act);
   }
@@ -169,7 +169,7 @@ Support cuda_support() {
   int driver = 0;
   int runtime = 0;
   int count = 0;
-  check_cuda(cudaRuntimeGetVersion(&runtime), "ask for the CUDA runtime's version");
+  check_cuda(cudaRuntimeGetVersion(&runtime), "query the CUDA runtime's version");
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) {
     return {false, "no NVIDIA driver is installed here (libcuda.so.1 was not found)"};
   }
@@ -204,8 +204,8 @@ std::unique_ptr<Device> make_cuda_device(int index) {
   }
   const int count = cuda_device_count();
   if (index < 0 || index >= count) {
-    fail(ErrorKind::kUnavailable, "open GPU {}: the driver shows {}, numbered from 0", index,
-         count);
+    fail(ErrorKind::kUnavailable, "open GPU {}: the driver reports {} GPU(s), numbered from 0",
+         index, count);
   }
   return std::make_unique<CudaDevice>(index);
 }

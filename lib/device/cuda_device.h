@@ -1,4 +1,5 @@
-// NVIDIA GPUs. Only in builds with GXP_CUDA=ON; needs no driver to build, nor to ask for support.
+// NVIDIA GPUs. Only in builds with GXP_CUDA=ON; building it, and asking for support, needs no
+// driver.
 #pragma once
 
 #include <compare>

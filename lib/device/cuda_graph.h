@@ -1,5 +1,5 @@
-// CUDA graphs: kernels and copies that were recorded, and are queued again by one call. Where they
-// are short, it is the calls that take the time: some microseconds each.
+// CUDA graphs: kernels and copies that were recorded, and are queued again by one call. If the
+// kernels are short, launching them dominates the time: some microseconds each.
 #pragma once
 
 #include <cuda_runtime_api.h>

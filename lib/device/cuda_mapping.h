@@ -1,5 +1,5 @@
-// What the driver's virtual memory management hands out, and the addresses at which a GPU
-// reaches it. cuda_sharing.h's own.
+// Memory from the driver's virtual memory management, and the addresses at which a GPU accesses it.
+// Used by cuda_sharing.h only.
 #pragma once
 
 #include <cstddef>

@@ -8,7 +8,7 @@
 
 namespace gxp {
 
-// What this thread does until the end of its life is shown as `name`. Ranges of a thread nest.
+// The work of this thread during the object's lifetime is shown as `name`. Ranges of a thread nest.
 class CudaRange {
  public:
   explicit CudaRange(const std::string& name) { nvtxRangePushA(name.c_str()); }

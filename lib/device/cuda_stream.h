@@ -21,7 +21,7 @@ std::unique_ptr<Stream> make_cuda_stream(int index, std::string_view name,
 std::unique_ptr<Event> make_cuda_event(int index);
 
 // Where kernels that belong to a Work of `stream` are launched, by that Work or by the caller while
-// nothing is queued; also makes the stream's GPU the calling thread's. `stream` is of
+// nothing is queued; also makes the stream's GPU the calling thread's. `stream` comes from
 // make_cuda_stream().
 cudaStream_t native_stream(Stream& stream);
 

@@ -1,12 +1,12 @@
 // Memory of a device that other ranks of its host map and then read and write as their own.
 //
 // An allocation travels as a file descriptor, which its owner passes over an authenticated local
-// socket (transport/arena/descriptor_channels.h): nobody else can name it, and it is gone with the
-// last process that maps it. On a GPU it is one of the driver's virtual memory management (CUDA
-// Driver API, "Virtual Memory Management": cuMemCreate, cuMemExportToShareableHandle), which is
-// also what DMA-BUF exports take. There is no second way by cudaIpcMemHandle:
-// every driver for the CUDA runtime that gxp is built with has the first one, and an IPC handle is
-// 64 bytes that whoever learns them can open. Ranks of one process map by the descriptor as well.
+// socket (transport/arena/descriptor_channels.h): no other process can name it, and it is freed
+// with the last process that maps it. On a GPU it is one of the driver's virtual memory management
+// (CUDA Driver API, "Virtual Memory Management": cuMemCreate, cuMemExportToShareableHandle), which
+// is also what DMA-BUF exports take. There is no second way by cudaIpcMemHandle: every driver for
+// gxp's CUDA runtime supports the first one, and any process that learns the 64 bytes of an IPC
+// handle can open it. Ranks of one process map by the descriptor as well.
 //
 // What can be in the way, each with its reason in support() or reaches(): the driver or the GPU
 // lacks it (some virtual GPUs), or no peer access leads from one GPU to the other (`gxp topo` shows
@@ -30,13 +30,13 @@
 
 namespace gxp {
 
-// Where memory lies in an allocation that peers can map.
+// The position of memory in an allocation that peers can map.
 struct DevicePlace {
   uint64_t allocation = 0;  // its number on the device, from 1 on, never used again; 0: in none
   uint64_t offset = 0;
 };
 
-// What a peer maps an allocation by.
+// The handle by which a peer maps an allocation.
 struct SharedAllocation {
   Fd fd;
   size_t bytes = 0;  // whole pages of the device
@@ -56,7 +56,8 @@ class DeviceSharing {
   // known without trying.
   [[nodiscard]] virtual Support reaches(std::string_view identity) const = 0;
 
-  // Where memory of Device::allocate_shareable() lies; no allocation if it is not wholly in one.
+  // The position of memory from Device::allocate_shareable(); no allocation if it is not entirely
+  // in one.
   [[nodiscard]] virtual DevicePlace find(ConstMemory memory) const = 0;
   // Whether that allocation has not been freed.
   [[nodiscard]] virtual bool is_live(uint64_t allocation) const = 0;
@@ -65,7 +66,7 @@ class DeviceSharing {
 
  protected:
   friend class PeerMemory;
-  // What a peer has shared. Throws kDevice.
+  // Memory that a peer has shared. Throws kDevice.
   [[nodiscard]] virtual Memory map(const SharedAllocation& theirs) = 0;
   virtual void unmap(Memory memory) noexcept = 0;
 };

@@ -22,9 +22,9 @@ int ranks_on_gpu(std::span<const RankGpu> ranks, size_t rank) {
           ranks[one].seen, [&](const std::string& seen) { return !ranks_of.contains(seen); });
       if (idle == ranks[one].seen.end()) continue;
       fail(ErrorKind::kConfig,
-           "take GPUs by local rank: ranks {} share {}, while rank {} also sees {}, which no rank "
-           "has; let the launcher show each rank its own GPU (srun --gpus-per-task=1), or all "
-           "ranks of a host the same GPUs in CUDA_VISIBLE_DEVICES",
+           "assign GPUs by local rank: ranks {} would share {}, although rank {} also sees {}, "
+           "which no rank uses; let the launcher show each rank its own GPU (srun "
+           "--gpus-per-task=1), or all ranks of a host the same GPUs in CUDA_VISIBLE_DEVICES",
            fmt::join(sharing, ", "), gpu, one, *idle);
     }
   }

@@ -2,8 +2,8 @@
 //
 // A rank takes GPU number `local_rank` modulo the count of those that it sees. It may see all GPUs
 // of its host, or its own alone: launchers set CUDA_VISIBLE_DEVICES for each rank (Slurm's
-// --gpus-per-task, Kubernetes, a MIG slice). So a rank cannot know by counting how many share its
-// GPU; the ranks tell each other the UUID of what each has (lib/job/gpu_ranks.h).
+// --gpus-per-task, Kubernetes, a MIG slice). A rank therefore cannot count how many ranks share its
+// GPU; the ranks exchange the UUIDs of their GPUs (lib/job/gpu_ranks.h).
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ namespace gxp {
 // `gpus` > 0; ranks of a host are numbered from 0.
 constexpr int gpu_of_rank(int local_rank, int gpus) { return local_rank % gpus; }
 
-// What one rank reports: names by DeviceSharing::identity().
+// A rank's report, with names from DeviceSharing::identity().
 struct RankGpu {
   std::string own;                // "": it computes on no GPU
   std::vector<std::string> seen;  // all GPUs that its driver shows it

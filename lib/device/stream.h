@@ -24,7 +24,7 @@ namespace gxp {
 // (comm.timeout_s).
 inline constexpr std::chrono::hours kComputeTimeout{1};
 
-// A range that a piece of work reads or writes. Only the simulated device looks at it.
+// A range that a piece of work reads or writes. Only the simulated device uses it.
 struct Access {
   const std::byte* data = nullptr;
   size_t bytes = 0;
@@ -45,7 +45,7 @@ class Event {
   virtual ~Event() = default;
 };
 
-// What a stream does with an operation that cannot be recorded.
+// A stream's behaviour if an operation cannot be recorded.
 enum class WithoutRecording : uint8_t {
   kFail,  // the operation fails
   kWarn,  // it warns, once, and from then on calls its operations as if they were new
@@ -106,7 +106,7 @@ class Stream {
   virtual void copy(Memory to, ConstMemory from) { copy_on_host(to, from); }
   // Returns when all kernels and copies started so far are done; throws kDevice at the deadline.
   virtual void finish(Deadline deadline) { static_cast<void>(deadline); }
-  // Calls `start`, or queues what it queued before. A GPU's stream records the second call (the
+  // Calls `start`, or queues the recorded work again. A GPU's stream records the second call (the
   // first allocates memory) in `recording`, which is null at first and belongs to this `start`
   // alone, and queues the recording from then on. `start` queues the same kernels and copies, with
   // the same arguments, each time, on this stream alone; it neither waits nor copies from or to

@@ -43,7 +43,7 @@ class WorkQueue {
   // The work stays alive and unchanged until drain() has returned.
   void push(const Work& work);
   void push(std::function<void()> act);
-  // What is pushed from now on starts only after the point.
+  // Work that is pushed from now on starts only after the point.
   void wait(const QueuePoint& point);
   // The end of all that was pushed so far.
   [[nodiscard]] QueuePoint point() const;

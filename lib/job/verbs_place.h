@@ -16,9 +16,9 @@ namespace gxp {
 VerbsPlace place_by_wiring(const SystemRoot& root, const HostTree& host,
                            const std::string& gpu_bus_id);
 
-// For this process, which computes on `gpu`; null: on none. Where the host cannot be looked at, it
-// says why.
-// Cost: that of looking at the host, some 10 ms; with a GPU its driver is asked, too.
+// For this process, which computes on `gpu`; null: on none. If the host cannot be examined, it
+// gives the reason. Cost: that of looking at the host, some 10 ms; with a GPU its driver is asked,
+// too.
 VerbsPlace place_on_this_host(const Device* gpu);
 
 }  // namespace gxp

@@ -17,7 +17,7 @@ struct LossScalerState {
   int hysteresis = 1;          // overflows left until the scale falls
 };
 
-// Pure: what it says depends on the settings and the sequence of update() alone.
+// Pure: the result depends only on the settings and the sequence of update() calls.
 class LossScaler {
  public:
   explicit LossScaler(const Fp16Config& config);

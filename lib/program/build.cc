@@ -129,10 +129,10 @@ class TrainStep {
 
   [[nodiscard]] bool is_last(int micro) const { return micro + 1 == inputs_.shape.grad_accum; }
 
-  // A wrap's gradients leave as soon as its lowest trained unit has made its own.
+  // An FSDP unit's gradients leave as soon as its lowest trained unit has made its own.
   void gradients_ready(int unit, int micro) {
     const int wrap = inputs_.layout.wrap_of[size_t(unit)];
-    const Wrap& place = inputs_.wrap(wrap);
+    const FsdpUnit& place = inputs_.wrap(wrap);
     const bool is_last_of_wrap = unit == std::max(place.first_unit, lowest_);
     if (!is_last_of_wrap || place.gradients.count == 0) return;
     step_.gradients.complete(wrap, micro);
@@ -151,8 +151,8 @@ class TrainStep {
   Writers step_;
 };
 
-// One rank shards nothing. If it has offloaded its parameters, it holds one wrap's at a time, as
-// zero3 does.
+// One rank shards nothing. If it has offloaded its parameters, it holds one FSDP unit's at a time,
+// as zero3 does.
 const Strategy& strategy_for(const Strategy& strategy, const StepShape& shape) {
   if (shape.world_size > 1) return strategy;
   const bool whole = shape.offload.parameters == Storage::kDevice;

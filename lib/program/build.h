@@ -13,7 +13,7 @@
 
 namespace gxp {
 
-// What is offloaded: parameters only with the optimizer's state, and then all of both.
+// The offloaded state: parameters only together with the optimizer's state, and then all of both.
 struct OffloadShape {
   Storage optimizer = Storage::kDevice;  // of its state and of master weights
   Storage parameters = Storage::kDevice;
@@ -33,13 +33,13 @@ struct StepShape {
   // Micro-batches' gradients are added on each rank and reduced once a step, so all of them are
   // held; else, where gradients are sharded, each micro-batch's are reduced and only shards held.
   bool hold_gradients = true;
-  // The types of gradients as they are kept over micro-batches and for the optimizer, and as they
-  // travel between ranks; any of f32, bf16 and f16; the same type with add_in_pairs.
+  // The types in which gradients are kept over micro-batches and for the optimizer, and in which
+  // they are sent between ranks; any of f32, bf16 and f16; the same type with add_in_pairs.
   DType gradients = DType::kF32;
   DType reduced = DType::kF32;
   GatherLimits gathers{};
-  // Parts of each wrap whose sums of squares make up the norm, a multiple of world_size, which the
-  // layout is made for; 0: world_size.
+  // Parts of each FSDP unit whose sums of squares make up the norm, a multiple of world_size, which
+  // the layout is made for; 0: world_size.
   int norm_parts = 0;
   // Gradients of micro-batches are added as a binary tree, neighbours first, instead of one after
   // the other: with the tree over the ranks one tree over all micro-batches of a step, whoever
@@ -77,9 +77,9 @@ struct BuiltStep {
 // with the same bits as over all ranks where a group is 2^k ranks
 // (lib/collective/algorithm/reduction_tree.h).
 //
-// What a unit has not kept is made again right before its backward. The last block's backward
-// follows the loss, so that block keeps all if the arena gets no larger by it, as it does not
-// unless most lives in the loss. Throws kConfig as recompute_by_unit does.
+// Activations that a unit has not kept are recomputed right before its backward. The last block's
+// backward follows the loss, so that block keeps all if the arena gets no larger by it, as it does
+// not unless most lives in the loss. Throws kConfig as recompute_by_unit does.
 BuiltStep build_train_step(const Architecture& architecture, const ParameterLayout& layout,
                            const Strategy& strategy, const StepShape& shape);
 

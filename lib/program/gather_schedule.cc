@@ -89,8 +89,8 @@ class Schedule {
     }
   }
 
-  // Whether a wrap that operation `at` reads is kept after it, where it is read again by operation
-  // `next`.
+  // Whether an FSDP unit that operation `at` reads is kept after it, where it is read again by
+  // operation `next`.
   bool stays_until(int wrap, size_t at, size_t next) {
     const ParameterUse& now = uses_[at];
     const ParameterUse& then = uses_[next];
@@ -124,9 +124,9 @@ class Schedule {
   const ParameterLayout& layout_;
   const bool reshard_;
   const GatherLimits& limits_;
-  std::vector<std::vector<size_t>> next_use_;  // of each wrap of each use; kNever: there is none
-  std::vector<bool> is_live_;                  // by wrap
-  std::vector<uint64_t> seen_;                 // by wrap: the last round_ that has met it
+  std::vector<std::vector<size_t>> next_use_;  // by use, then FSDP unit; kNever: there is none
+  std::vector<bool> is_live_;                  // by FSDP unit
+  std::vector<uint64_t> seen_;                 // by FSDP unit: the last round_ that has met it
   uint64_t round_ = 0;
   uint64_t live_ = 0;  // parameters
 };

@@ -1,5 +1,5 @@
-// When the parameters of a wrap are gathered and freed, where ranks hold shards of them: a pure
-// function of the order in which a program reads wraps, and of limits.
+// When the parameters of an FSDP unit are gathered and freed, where ranks hold shards of them: a
+// pure function of the order in which a program reads FSDP units, and of limits.
 // Sources: DeepSpeed's stage3_* settings and FSDP's prefetching (https://www.deepspeed.ai/docs/
 // config-json/, https://pytorch.org/docs/stable/fsdp.html); the whole order is known here, so none
 // of it is recorded while it runs.
@@ -21,9 +21,9 @@ struct GatherLimits {
   int wraps_ahead = 1;            // that are gathered before the operation that reads them
   uint64_t max_ahead = 0;         // parameters of those; 0: no limit
   uint64_t max_live = 0;          // gathered at a time, where more are not needed; 0: no limit
-  uint64_t persist_below = 0;     // wraps of at most so many stay until the step ends
-  uint64_t reuse_within = 0;      // wraps stay if so few are read before they are read again
-  bool hold_over_micros = false;  // wraps stay from a backward pass to the next forward pass
+  uint64_t persist_below = 0;     // FSDP units of at most so many stay until the step ends
+  uint64_t reuse_within = 0;      // FSDP units stay if so few are read before they are read again
+  bool hold_over_micros = false;  // FSDP units stay from a backward pass to the next forward pass
 };
 
 // An operation that reads gathered parameters, in the order of the program.
@@ -39,15 +39,15 @@ struct ParameterUse {
 std::vector<ParameterUse> parameter_uses(const Architecture& architecture,
                                          const ParameterLayout& layout, int micros, bool backward);
 
-// Wraps that are gathered before and behind an operation, and freed after it.
+// FSDP units that are gathered before and after an operation, and freed after it.
 struct GatherPoint {
   std::vector<int> before, behind, freed;
 };
 
-// By use. What an operation reads is gathered before it in any case. Freed is what was read and is
-// not kept: for the backward pass of its micro-batch, unless `reshard` says that it is gathered
-// again, or as the limits say. What the backward pass reads first is always kept for it, and what
-// is read again before anything else.
+// By use. Parameters that an operation reads are always gathered before it. Freed is what was read
+// and is not kept: for the backward pass of its micro-batch, unless `reshard` says that it is
+// gathered again, or as the limits say. Parameters that the backward pass reads first are always
+// kept for it, and so are parameters that are read again before any others.
 //   Cost  uses^2 in the worst case, for large limits.
 std::vector<GatherPoint> schedule_gathers(const std::vector<ParameterUse>& uses,
                                           const ParameterLayout& layout, bool reshard,

@@ -76,7 +76,7 @@ FlatView GradientWriter::message_of(int wrap) {
     if (view.buffer == kNoBuffer) view = make_wrap_buffer(wrap, shape_.reduced);
     return view;
   }
-  const Wrap& place = inputs_.wrap(wrap);
+  const FsdpUnit& place = inputs_.wrap(wrap);
   for (size_t i = 0; i < buckets_.size(); ++i) {
     if (buckets_[i].first_unit > place.first_unit) continue;
     return {message_of_bucket(i).buffer, place.gradients.begin - buckets_[i].flat.begin};

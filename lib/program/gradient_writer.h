@@ -1,17 +1,18 @@
 // Writes how a step's gradients come together. Three types may differ:
 //
-//   written   by backward: f32, in a buffer of the wrap's own or in the persistent buffer
+//   written   by backward: f32, in a buffer of the FSDP unit's own or in the persistent buffer
 //   kept      accumulated over micro-batches, and read by the optimizer (StepShape::gradients): the
 //             persistent buffer
 //   reduced   sent between ranks (StepShape::reduced): the message
 //
 // The message is the sum of this rank's micro-batches: those before the last as they are kept, the
-// last as it was written, rounded once to the message's type. So it has the same bits whether a
-// strategy keeps whole gradients or shards. Where two of the three types agree they share memory.
+// last as it was written, rounded once to the message's type. The bits are therefore the same
+// whether a strategy keeps whole gradients or shards. Where two of the three types agree they share
+// memory.
 //
-//   Order   use() for each operation of a wrap's units that makes gradients; complete(); then, if
-//           departs(), scatter() where the optimizer is sharded, else reduce() for each bucket
-//           whose last wrap is complete.
+//   Order   use() for each operation of an FSDP unit's units that makes gradients; complete();
+//           then, if departs(), scatter() where the optimizer is sharded, else reduce() for each
+//           bucket whose last FSDP unit is complete.
 #pragma once
 
 #include <vector>
@@ -28,7 +29,7 @@ class GradientWriter {
   // Makes the persistent buffer; once the program knows its optimizer_shards.
   void make_buffer();
 
-  // What is reduced together where the optimizer is not sharded.
+  // Gradients that are reduced together if the optimizer is not sharded.
   [[nodiscard]] const std::vector<Bucket>& buckets() const { return buckets_; }
   // Whether gradients are reduced after this micro-batch: the last, or each where only shards are
   // kept.
@@ -36,10 +37,10 @@ class GradientWriter {
 
   // Notes that `op` makes the gradients of `unit`, and of the unit that it borrows from.
   void use(Op& op, int unit);
-  // The wrap's gradients of this micro-batch are written: they are added to those before them, and
-  // brought to where they are kept or to the message.
+  // The FSDP unit's gradients of this micro-batch are written: they are added to those before them,
+  // and brought to where they are kept or to the message.
   void complete(int wrap, int micro);
-  // The wrap's sum goes to the shards of a group, then over their replicas.
+  // The FSDP unit's sum goes to the shards of a group, then over their replicas.
   void scatter(int wrap, int micro);
   // The bucket's sum over all ranks.
   void reduce(int bucket);
@@ -52,14 +53,14 @@ class GradientWriter {
   };
 
   [[nodiscard]] bool holds_whole() const { return writer_.program.gradient_shards == 1; }
-  // The wrap's place in the persistent buffer of whole gradients.
+  // The FSDP unit's place in the persistent buffer of whole gradients.
   [[nodiscard]] FlatView kept(int wrap) const;
-  // Where the wrap's message lies, whose buffer is made when it is first asked for; likewise a
+  // Where the FSDP unit's message lies, whose buffer is made when it is first asked for; likewise a
   // bucket's.
   FlatView message_of(int wrap);
   FlatView message_of_bucket(size_t index);
   FlatView make_wrap_buffer(int wrap, DType dtype);
-  // Where backward writes the wrap's gradients.
+  // Where backward writes the FSDP unit's gradients.
   FlatView open(int wrap, int micro);
   FlatView write(Op& op, int unit);
   void add_in_pairs(int wrap, int micro, const FlatView& written);
@@ -72,9 +73,9 @@ class GradientWriter {
   const std::vector<Bucket> buckets_;
   // Without a buffer where nothing is written yet.
   std::vector<FlatView> bucket_messages_;       // by bucket
-  std::vector<FlatView> written_;               // by wrap, of this micro-batch
-  std::vector<FlatView> messages_;              // by wrap
-  std::vector<std::vector<FlatView>> earlier_;  // by wrap: sums of micro-batches before this one
+  std::vector<FlatView> written_;               // by FSDP unit, of this micro-batch
+  std::vector<FlatView> messages_;              // by FSDP unit
+  std::vector<std::vector<FlatView>> earlier_;  // by FSDP unit: sums of earlier micro-batches
 };
 
 }  // namespace gxp

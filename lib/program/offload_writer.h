@@ -1,6 +1,6 @@
 // Writes what a step does with offloaded memory: which part of a persistent buffer is offloaded,
 // and how the optimizer works on that part in tiles. A tile is fetched, updated and stored; there
-// are two, so that one travels while the other is updated:
+// are two, so that one is copied while the other is updated:
 //
 //   offload lane   fetch 0, fetch 1 | store 0, fetch 2 | store 1, fetch 3 | ...
 //   compute lane                    | update 0         | update 1         | ...
@@ -27,8 +27,8 @@ class OffloadWriter {
 
   // The buffer of `count` parameters, all of which may be offloaded.
   BufferId make_parameters(size_t count, DType dtype);
-  // A buffer of the optimizer: `count` elements, which are offloaded from resident() on, if they are
-  // of two bytes at least.
+  // A buffer of the optimizer: `count` elements, which are offloaded from resident() on, if they
+  // are of two bytes at least.
   BufferId make_optimizer_buffer(const std::string& name, size_t count, DType dtype);
 
   // Elements of the optimizer's flat buffers; once the program knows its optimizer_shards.
@@ -44,8 +44,8 @@ class OffloadWriter {
   [[nodiscard]] Tile tile_of(int number) const;
   void write_tile(Op& op, const Tile& tile);
 
-  // Fetches `elements` of the parameters into a buffer `name`. What is read begins and ends on
-  // whole blocks, so the elements may begin within that buffer.
+  // Fetches `elements` of the parameters into a buffer `name`. Reads begin and end at whole blocks,
+  // so the elements may begin within that buffer.
   FlatView fetch_parameters(int wrap, const Range& elements, const std::string& name);
 
  private:

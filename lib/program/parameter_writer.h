@@ -1,13 +1,13 @@
-// Writes where a step's parameters lie and how they get there:
+// Writes the locations of a step's parameters and the operations that bring them there:
 //
 //   round     this rank's parameters of a half type, from its f32 master weights
 //   publish   where a rank holds more parameters than it updates: the others' parts, from the ranks
 //             that updated them in the step before
-//   need      where ranks hold shards of the parameters, or offload them: a wrap's, gathered or
-//             fetched into a buffer of its own; otherwise nothing
+//   need      where ranks hold shards of the parameters, or offload them: an FSDP unit's, gathered
+//             or fetched into a buffer of its own; otherwise nothing
 //   release   that buffer is not read any more
 //
-// A unit may use its parameters between need() and release() of its wrap.
+// A unit may use its parameters between need() and release() of its FSDP unit.
 #pragma once
 
 #include <vector>
@@ -32,20 +32,20 @@ class ParameterWriter {
   void use(Op& op, int unit);
 
  private:
-  // Whether a wrap's parameters are brought together for each use.
+  // Whether an FSDP unit's parameters are brought together for each use.
   [[nodiscard]] bool gathers() const;
   void gather(int wrap);
   Op& emit_gather(int wrap, RankGroup group);
   void publish_among(int wrap, RankGroup group);
   FlatView read(Op& op, int unit);
-  // Notes that `op` writes all parameters of its wrap, where they lie now.
+  // Records that `op` writes all parameters of its FSDP unit at their current location.
   void write_wrap(Op& op);
   void use_shard(Op& op, BufferId id, int shards, bool writes);
 
   ProgramWriter& writer_;
   const StepInputs& inputs_;
   OffloadWriter& offload_;
-  std::vector<FlatView> places_;  // by wrap; no buffer: not gathered
+  std::vector<FlatView> places_;  // by FSDP unit; no buffer: not gathered
 };
 
 }  // namespace gxp

@@ -19,17 +19,18 @@ KindBytes sum_of(const KindBytes& a, const KindBytes& b);
 struct MemoryReplay {
   KindBytes persistent{};  // buffers that outlive the step
   uint64_t arena_bytes = 0;
-  // What a device holds for the program, from before the first operation until after the last: the
-  // persistent buffers, and the arena as it is filled at the peak, its gaps counted as workspace.
+  // The memory that a device holds for the program, from before the first operation until after the
+  // last: the persistent buffers, and the arena as it is filled at the peak, its gaps counted as
+  // workspace.
   KindBytes allocated{};
-  std::vector<KindBytes> live;  // while each operation runs: what it or a later one still needs
+  std::vector<KindBytes> live;  // per operation: memory that it or a later one needs
   OpId peak = 0;                // the first operation at which most lives
 };
 
 // Cost: O(operations + buffers).
 MemoryReplay replay_memory(const StepProgram& program);
 
-// What a device holds more while `program` runs between the steps of `base`, with its parameters,
+// Additional device memory while `program` runs between the steps of `base`, with its parameters,
 // and in its arena if that is large enough.
 KindBytes allocated_beside(const StepProgram& program, const StepProgram& base);
 

@@ -1,5 +1,5 @@
-// What gxp train runs, without its data, its ranks or a device: the trainer executes this very
-// plan, so a plan's predictions hold for the run. Pure.
+// The plan of a gxp train run, without data, ranks or a device. The trainer executes the same plan,
+// so its predictions hold for the run. Pure.
 #pragma once
 
 #include <optional>

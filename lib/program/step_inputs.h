@@ -1,4 +1,4 @@
-// What a step program is built from, and what follows from it alone. Pure.
+// The inputs of a step program, and values derived from them alone. Pure.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct StepInputs {
   RankGroups groups = groups_of(shape);
 
   [[nodiscard]] const UnitSpec& unit(int unit) const { return architecture.units[size_t(unit)]; }
-  [[nodiscard]] const Wrap& wrap(int wrap) const { return layout.wraps[size_t(wrap)]; }
+  [[nodiscard]] const FsdpUnit& wrap(int wrap) const { return layout.wraps[size_t(wrap)]; }
   [[nodiscard]] size_t tokens() const { return shape.rows * shape.positions; }
   // Bytes of the residual stream of a micro-batch, which is f32.
   [[nodiscard]] size_t stream_bytes() const {
@@ -33,7 +33,7 @@ struct StepInputs {
   [[nodiscard]] size_t norm_part_count() const {
     return size_t(shape.norm_parts > 0 ? shape.norm_parts : shape.world_size);
   }
-  // Where a unit's parameters or gradients lie in a view of its wrap's.
+  // The position of a unit's parameters or gradients in a view of its FSDP unit's.
   [[nodiscard]] FlatView view_of_unit(const FlatView& wrap, int unit) const {
     const size_t begin = layout.units[size_t(unit)].flat.begin;
     return {wrap.buffer, wrap.begin + begin - layout.wrap_of_unit(unit).flat.begin};
@@ -41,14 +41,15 @@ struct StepInputs {
   [[nodiscard]] size_t count_of_unit(int unit) const {
     return layout.units[size_t(unit)].flat.count;
   }
-  // Elements of a wrap that a shard group holds together, or the replicas of one of its shards.
+  // Elements of an FSDP unit that a shard group holds together, or the replicas of one of its
+  // shards.
   [[nodiscard]] size_t count_of_members(int wrap, RankGroup group) const {
     const size_t count = this->wrap(wrap).flat.count;
     return group == RankGroup::kShards ? count : count / size_t(groups.shard_size);
   }
-  // A wrap's units: "h.0", "h.0 to h.3".
+  // An FSDP unit's units: "h.0", "h.0 to h.3".
   [[nodiscard]] std::string name_of(int wrap) const {
-    const Wrap& place = this->wrap(wrap);
+    const FsdpUnit& place = this->wrap(wrap);
     const std::string& first = unit(place.first_unit).name;
     if (place.first_unit == place.last_unit) return first;
     return first + " to " + unit(place.last_unit).name;

@@ -20,12 +20,12 @@ constexpr size_t kArenaAlignment = 64;  // of its size, in bytes
 bool overlap(const Range& a, const Range& b) { return a.begin < b.end() && b.begin < a.end(); }
 
 // The memory of a use: which allocation (the arena is -1), and which bytes of it.
-struct Place {
+struct MemoryRange {
   BufferId allocation;
   Range bytes;
 };
 
-Place place_of(const StepProgram& program, const BufferUse& use) {
+MemoryRange place_of(const StepProgram& program, const BufferUse& use) {
   const BufferSpec& buffer = program.buffers[size_t(use.buffer)];
   if (buffer.persistent) return {use.buffer, use.bytes};
   return {-1, {buffer.offset + use.bytes.begin, use.bytes.count}};
@@ -35,8 +35,8 @@ bool conflict(const StepProgram& program, const Op& a, const Op& b) {
   for (const BufferUse& x : a.uses) {
     for (const BufferUse& y : b.uses) {
       if (!x.write && !y.write) continue;
-      const Place p = place_of(program, x);
-      const Place q = place_of(program, y);
+      const MemoryRange p = place_of(program, x);
+      const MemoryRange q = place_of(program, y);
       if (p.allocation == q.allocation && overlap(p.bytes, q.bytes)) return true;
     }
   }

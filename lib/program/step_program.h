@@ -34,7 +34,7 @@ inline constexpr BufferId kNoBuffer = -1;
 enum class Lane { kCompute, kComm, kOffload };
 inline constexpr int kLaneCount = 3;
 
-// Where a buffer's bytes are: those of kHost and kFile are offloaded.
+// The location of a buffer's bytes: kHost and kFile are offloaded.
 enum class Storage { kDevice, kHost, kFile };
 inline constexpr int kStorageCount = 3;
 
@@ -44,7 +44,7 @@ enum class OpKind {
 #include "lib/program/op_kinds.inc"
 #undef GXP_OP
 };
-// What carries an operation out: parts of a step (Trainer::bind), or of another program.
+// The part that carries out an operation: of a step (Trainer::bind), or of another program.
 enum class OpPart {
   kForwardBackward,
   kParameters,
@@ -93,7 +93,8 @@ struct BufferUse {
   bool write = false;
 };
 
-// Where a unit's or a wrap's parameters or gradients lie: from element `begin` of a buffer on.
+// The location of a unit's or an FSDP unit's parameters or gradients: from element `begin` of a
+// buffer on.
 struct FlatView {
   BufferId buffer = kNoBuffer;
   size_t begin = 0;
@@ -132,11 +133,11 @@ struct OpBuffers {
   BufferId largest = kNoBuffer;          // f32, of UnitSpec::operands; in 8 bits alone
   std::vector<BufferId> saved;           // in the order of UnitSpec::saved
   std::vector<BufferId> scratch;         // in the order of the unit's scratch list for this kind
-  Recompute recompute = Recompute::kNone;  // of kRecompute: what it makes again of `saved`
+  Recompute recompute = Recompute::kNone;  // of kRecompute: the recomputed part of `saved`
 };
 
 struct OpParameters {
-  FlatView own;       // of the unit or wrap
+  FlatView own;       // of the unit or FSDP unit
   FlatView borrowed;  // of the unit that a tied head borrows from
   FlatView shard;     // of kGatherParameters from shards: this rank's shard
   // kGatherParameters only: it gathers into the persistent buffer, which is out of date since the
@@ -145,7 +146,7 @@ struct OpParameters {
 };
 
 struct OpGradients {
-  FlatView own;       // of the unit or wrap, or the message of the wrap or bucket
+  FlatView own;       // of the unit or FSDP unit, or the message of the FSDP unit or bucket
   FlatView borrowed;  // of the unit that a tied head borrows from
   FlatView added;     // of kAddGradients: own = earlier + added
   FlatView earlier;   // of kAddGradients; none: own = added
@@ -155,7 +156,7 @@ struct OpGradients {
   bool keeps = false;
 };
 
-// What the comm lane calls.
+// The collectives of the comm lane.
 struct OpCollective {
   RankGroup group = RankGroup::kWorld;
   size_t count = 0;  // elements of all members together
@@ -169,7 +170,7 @@ struct OpUpdate {
   Range elements;
   Tile tile;
   // Only for tensors that the optimizer sees whole.
-  BufferId directions = kNoBuffer;  // the wrap's
+  BufferId directions = kNoBuffer;  // the FSDP unit's
   BufferId workspace = kNoBuffer;   // the optimizer's
 };
 
@@ -194,7 +195,7 @@ struct StepProgram {
   std::vector<Op> ops;
   std::vector<BufferSpec> buffers;
   size_t arena_bytes = 0;
-  // What the arena holds at its fullest operation, by MemoryKind; gaps count as workspace. Its sum
+  // The arena's content at its peak, by MemoryKind; gaps count as workspace. Its sum
   // is arena_bytes.
   std::array<uint64_t, kMemoryKindCount> arena_by_kind{};
   std::array<uint64_t, kStorageCount> offloaded_bytes{};  // by Storage; none of kDevice
@@ -216,8 +217,8 @@ struct StepProgram {
   [[nodiscard]] int weight_shards() const {
     return master_weights == kNoBuffer ? parameter_shards : optimizer_shards;
   }
-  // A rank holds one of so many equal parts of each wrap in the persistent buffers; 1: all of it,
-  // else shard_size or world_size.
+  // A rank holds one of so many equal parts of each FSDP unit in the persistent buffers; 1: all of
+  // it, else shard_size or world_size.
   int optimizer_shards = 1;
   int gradient_shards = 1;
   int parameter_shards = 1;
@@ -233,8 +234,8 @@ void place_buffers(StepProgram& program);
 
 // Fills every op's `after`: for each pair of operations on different lanes that touch the same
 // bytes (of a persistent buffer or of the arena), one of them writing, the later waits for the
-// earlier, unless other edges already imply it. Needs place_buffers. Cost: O(ops * n * uses^2), once
-// per run.
+// earlier, unless other edges already imply it. Needs place_buffers. Cost: O(ops * n * uses^2),
+// once per run.
 void derive_order(StepProgram& program);
 
 }  // namespace gxp

@@ -1,9 +1,9 @@
 // Writes a micro-batch's way through the model's units: the batch, each unit's forward, the loss,
-// and each unit's backward; with the activations that live between them. A unit's `saved` list is
-// what its forward leaves for its backward:
+// and each unit's backward; with the activations that live between them. A unit's `saved` list has
+// the activations that forward stores for backward:
 //
-//   forward     writes all of `saved`; what it does not keep (recompute.h) is workspace
-//   recompute   reads what is kept, and makes the others again
+//   forward     writes all of `saved`; tensors that it does not keep (recompute.h) are workspace
+//   recompute   reads the kept tensors and recomputes the others
 //   backward    reads all, and may work in place
 //
 //   Order   for each micro-batch: next_batch(); forward() of the units in order; loss() or
@@ -17,7 +17,7 @@
 
 namespace gxp {
 
-// What a unit writes through.
+// The writers that a unit uses.
 struct UnitWriters {
   ProgramWriter& writer;
   ParameterWriter& parameters;

@@ -89,7 +89,7 @@ void UpdateWriter::update_whole(int wrap) {
 }
 
 size_t UpdateWriter::workspace_of(int wrap) const {
-  const Wrap& place = inputs_.wrap(wrap);
+  const FsdpUnit& place = inputs_.wrap(wrap);
   size_t most = 0;
   for (int unit = place.first_unit; unit <= place.last_unit; ++unit) {
     const UnitSpec& spec = inputs_.unit(unit);

@@ -1,7 +1,8 @@
 // Writes how a step ends: the gradients' norm, clipping, and the optimizer.
 //
 //   Order   make_buffers() before all operations; then measure_gradients(), clip_gradients(),
-//           update(), after the OffloadWriter's prefetch_tiles(); update_whole() for each wrap.
+//           update(), after the OffloadWriter's prefetch_tiles(); update_whole() for each FSDP
+//           unit.
 #pragma once
 
 #include "lib/program/offload_writer.h"
@@ -24,14 +25,14 @@ class UpdateWriter {
   // The tensors that the optimizer does not see whole: the part that stays on the device, while the
   // first tiles come; then tile by tile.
   void update();
-  // The wrap's tensors that the optimizer sees whole: each rank makes its part of their directions,
-  // gathers the others, and changes its own shard.
+  // The FSDP unit's tensors that the optimizer sees whole: each rank makes its part of their
+  // directions, gathers the others, and changes its own shard.
   void update_whole(int wrap);
 
  private:
   void update_elements(const Range& elements, const Tile& tile);
-  // Bytes that the optimizer works with on the largest of the wrap's tensors that it sees whole; 0:
-  // there is none.
+  // Bytes that the optimizer works with on the largest of the FSDP unit's tensors that it sees
+  // whole; 0: there is none.
   [[nodiscard]] size_t workspace_of(int wrap) const;
   void gather_directions(int wrap, RankGroup group, BufferId directions);
 

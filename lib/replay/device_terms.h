@@ -1,4 +1,4 @@
-// What a rank takes of its device besides its step program: the kernels' own memory, and what no
+// Device memory of a rank in addition to its step program: the kernels' own memory, and what no
 // peak counts, for trials of products in the first step, code and graphs. Pure, but for
 // GXP_CUDNN_SLICE_MIB of the environment, by which a run cuts its batches for cuDNN
 // (kernels/cudnn_workspace.h).
@@ -16,10 +16,11 @@ struct DeviceTerms {
   uint64_t workspace_bytes = 0;   // kept
   uint64_t reached_bytes = 0;     // likewise, by ranks whose peers reach the device's memory
   bool holds_collectives = true;  // whether what collectives need is memory of the device
-  uint64_t reserve_bytes = 0;     // taken besides, of which the device's tracker knows nothing
+  uint64_t reserve_bytes = 0;     // additional memory, which the device's tracker does not count
 };
 
-// The width of the matrices whose product is timed at the start of a run (lib/train/step/backend.h).
+// The width of the matrices whose product is timed at the start of a run
+// (lib/train/step/backend.h).
 size_t measured_width(bool on_gpu);
 
 // The terms of a run; on a GPU with train.device = "cuda", or if `on_gpu` says so.

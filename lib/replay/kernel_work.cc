@@ -51,12 +51,12 @@ KernelWork block_product(const UnitWork& unit, OpsCall call, const ProductSize& 
   return work;
 }
 
-enum class CodeWays { kOne = 1, kBoth = 2 };  // as stored or transposed
+enum class CodeLayouts { kOne = 1, kBoth = 2 };  // as stored or transposed
 
 // The codes of an operand of so many elements, whose largest value is known.
 void add_codes(Works& works, const UnitWork& unit, OpsCall call, double elements,
-               CodeWays ways = CodeWays::kOne) {
-  if (unit.float8) works.push_back(pass(call, elements * (unit.element + double(ways))));
+               CodeLayouts layouts = CodeLayouts::kOne) {
+  if (unit.float8) works.push_back(pass(call, elements * (unit.element + double(layouts))));
 }
 
 // Those of a matrix of parameters, which is also read for its largest value.
@@ -169,7 +169,7 @@ void add_backward_product(Works& works, const UnitWork& unit, const LinearWork& 
   const bool is_apart = unit.gated && unit.is_last(linear);
   const bool trains = !linear.weight->frozen;
   add_codes(works, unit, kProduct, n * linear.outputs,
-            trains && !is_apart ? CodeWays::kBoth : CodeWays::kOne);
+            trains && !is_apart ? CodeLayouts::kBoth : CodeLayouts::kOne);
   add_weight_codes(works, unit, kProduct, linear);
   works.push_back(block_product(unit, kProduct, {n, linear.inputs, linear.outputs}, unit.element));
   works.back().flops += bias_flops;

@@ -2,7 +2,7 @@
 // compute, as amounts of work. Pure.
 //
 // It follows lib/model and kernels/cuda call by call: which tensors a kernel reads and writes,
-// which passes are made again, which conversions products need. Only 16-bit parameters; GELUs and
+// which passes are recomputed, which conversions products need. Only 16-bit parameters; GELUs and
 // biases' gradients are taken to be in the epilogues of products. FLOPs are those of flops_of(), so
 // a sum over all kernels is the program's.
 #pragma once

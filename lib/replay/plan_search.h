@@ -66,7 +66,7 @@ void add_variant(std::vector<PlanVariant<Plan>>& variants, const Plan& plan,
 template <class Plan>
 using MemorySaving = std::vector<PlanVariant<Plan>> (*)(const Plan& plan);
 
-// What is known of plans of one kind.
+// The known properties of plans of one kind.
 template <class Plan>
 struct PlanSpace {
   std::vector<MemorySaving<Plan>> savings;  // from the cheapest to the dearest

@@ -2,10 +2,10 @@
 // measurement, or from the ranks' own cost model of collectives; then the lanes of the program side
 // by side. Pure.
 //
-// An operation begins when its lane is free and all that it waits for has ended. Lanes that run at
-// once and want more cores than the rank has all slow down equally. Where the compute lane waits
-// for another one, communication or offload is exposed; so is what is under way when the compute
-// lane has ended.
+// An operation begins when its lane is free and all that it waits for has ended. Concurrent lanes
+// that need more cores than the rank has all slow down equally. While the compute lane waits for
+// another lane, communication or offload is exposed; so is the rest of it after the compute lane
+// has ended.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,7 @@ struct Speed {
 // floating-point operations / flops + bytes that it touches / bytes_per_s.
 ComputeTime at_speed(const Speed& speed);
 
-// What operations of one kind were seen to take: on one kind of unit, or on none.
+// The measured times of operations of one kind: on one kind of unit, or on none.
 struct OpCost {
   OpKind kind = OpKind::kForward;
   std::optional<UnitKind> unit;
@@ -49,7 +49,7 @@ struct OffloadSpeed {
   double file_bytes_per_s = 1e9;
 };
 
-// What the lanes of a rank share.
+// Resources that the lanes of a rank share.
 struct RankCores {
   double cores = std::numeric_limits<double>::infinity();
   double compute_threads = 1;  // those of the comm lane: 1

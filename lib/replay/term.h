@@ -6,7 +6,7 @@
 
 namespace gxp {
 
-// One line of an estimate: so many bytes, and why.
+// One line of an estimate: bytes and their reason.
 struct Term {
   std::string component;  // "gradients"
   std::string formula;    // "2 ceil(P / S)"

@@ -1,4 +1,4 @@
-// What the ranks send in a step: the collective behind each operation of a step program, the
+// The ranks' traffic in a step: the collective of each operation of a step program, the
 // algorithm that the ranks would choose for it, and the bytes that its schedule has each rank send.
 // Pure: the same functions as the ranks use, without ranks.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace gxp {
 
-// What joins the ranks, and what they choose by.
+// The links between the ranks, and their settings for choosing algorithms.
 struct Network {
   int world_size = 1;
   std::vector<int> hosts{};       // of each rank, numbered from 0; empty: all on one
@@ -26,8 +26,8 @@ struct Network {
   RankPlan plan{};  // of comm.topology
 };
 
-// What the trainer calls for an operation of the comm lane, in the communicator of `op.group`;
-// nothing for those of other lanes.
+// The collective that the trainer calls for an operation of the comm lane, in the communicator of
+// `op.group`; none for operations of other lanes.
 std::optional<Call> call_of(const Op& op);
 
 struct OpTraffic {

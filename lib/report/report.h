@@ -1,5 +1,5 @@
-// What a command found out, in one shape: a few facts and tables, written as text for people, CSV
-// for spreadsheets or JSON for programs. stdout carries nothing else.
+// The result of a command, in one structure: a few facts and tables, written as text for people,
+// CSV for spreadsheets or JSON for programs. stdout carries nothing else.
 //
 //   Report report{.schema = "gxp.memcalc/1"};
 //   Table& table =

@@ -21,9 +21,9 @@ UnitLayout place_unit(const UnitSpec& unit, size_t begin, size_t alignment) {
   return place;
 }
 
-// Once the wraps are known.
+// Once the FSDP units are known.
 void place_gradients(const Architecture& architecture, ParameterLayout& layout) {
-  for (Wrap& wrap : layout.wraps) {
+  for (FsdpUnit& wrap : layout.wraps) {
     bool is_frozen = true;
     for (int unit = wrap.first_unit; unit <= wrap.last_unit; ++unit)
       is_frozen = is_frozen && architecture.units[size_t(unit)].is_frozen();
@@ -58,7 +58,7 @@ ParameterLayout make_layout(const Architecture& architecture, int parts,
       return first_units.empty() || std::ranges::binary_search(first_units, at);
     };
     if (begins(unit)) layout.wraps.push_back({unit, unit, {layout.count, 0}});
-    Wrap& wrap = layout.wraps.back();
+    FsdpUnit& wrap = layout.wraps.back();
     UnitLayout place = place_unit(architecture.units[size_t(unit)], layout.count, alignment);
     wrap.last_unit = unit;
     wrap.flat.count = place.flat.end() - wrap.flat.begin;
@@ -78,7 +78,7 @@ std::vector<Bucket> make_buckets(const ParameterLayout& layout, uint64_t bucket_
   std::vector<Bucket> buckets;
   bool open = false;
   for (size_t i = layout.wraps.size(); i-- > 0;) {
-    const Wrap& wrap = layout.wraps[i];
+    const FsdpUnit& wrap = layout.wraps[i];
     if (wrap.gradients.count == 0) continue;
     if (!open) buckets.push_back({wrap.first_unit, wrap.last_unit, {wrap.gradients.end(), 0}});
     Bucket& bucket = buckets.back();

@@ -1,9 +1,9 @@
-// Where every parameter lies: tensors to units to one flat buffer, and the flat buffer to buckets.
-// Pure arithmetic over the architecture's table.
+// The layout of the parameters: tensors in units in one flat buffer, and the flat buffer in
+// buckets. Pure arithmetic over the architecture's table.
 //
 //   flat buffer   units in forward order; a unit's tensors are contiguous
-//   tensor        starts at a multiple of `alignment` elements, as a rule kTensorAlignment
-//   wrap          neighbouring units, padded to a multiple of alignment * parts, so that it
+//   tensor        starts at a multiple of `alignment` elements, usually kTensorAlignment
+//   FSDP unit     neighbouring units, padded to a multiple of alignment * parts, so that it
 //                 cuts into as many equal shards whatever the parameter count. Padding, which is
 //                 the last unit's, is never used.
 // Offsets and counts are in elements.
@@ -28,30 +28,31 @@ struct UnitLayout {
 };
 
 // Units first_unit to last_unit: gathered, reduced and cut into shards together (wrap.h).
-struct Wrap {
+struct FsdpUnit {
   int first_unit = 0;
   int last_unit = 0;
   Range flat;
-  // In a buffer of the gradients of all wraps: as many elements, or none if all tensors are frozen.
+  // In a buffer of the gradients of all FSDP units: as many elements, or none if all tensors are
+  // frozen.
   Range gradients = {};
 };
 
 struct ParameterLayout {
   std::vector<UnitLayout> units;
-  std::vector<Wrap> wraps;
+  std::vector<FsdpUnit> wraps;
   std::vector<int> wrap_of;   // by unit
   size_t count = 0;           // of the flat buffer, padding included
-  size_t gradient_count = 0;  // of a buffer of the gradients of all wraps
+  size_t gradient_count = 0;  // of a buffer of the gradients of all FSDP units
 
-  [[nodiscard]] const Wrap& wrap_of_unit(int unit) const {
+  [[nodiscard]] const FsdpUnit& wrap_of_unit(int unit) const {
     return wraps[size_t(wrap_of[size_t(unit)])];
   }
 };
 
-// A wrap can be cut into any divisor of `parts`, which is the world size or a multiple of it. A
-// wrap begins at each of `first_units`, which ascend from 0; without them at every unit. No shard's
-// border cuts a block of `block` elements of a tensor, which is a multiple of kTensorAlignment or a
-// divisor.
+// An FSDP unit can be cut into any divisor of `parts`, which is the world size or a multiple of it.
+// An FSDP unit begins at each of `first_units`, which ascend from 0; without them at every unit. No
+// shard's border cuts a block of `block` elements of a tensor, which is a multiple of
+// kTensorAlignment or a divisor.
 ParameterLayout make_layout(const Architecture& architecture, int parts,
                             const std::vector<int>& first_units = {}, size_t block = 1);
 
@@ -64,8 +65,8 @@ struct Bucket {
 };
 
 // Cuts the units, from the last to the first (the order in which backward finishes them), into
-// buckets that are closed as soon as they hold `bucket_bytes` of gradients. A wrap is never split;
-// wraps without gradients are left out.
+// buckets that are closed as soon as they hold `bucket_bytes` of gradients. An FSDP unit is never
+// split; FSDP units without gradients are left out.
 std::vector<Bucket> make_buckets(const ParameterLayout& layout, uint64_t bucket_bytes,
                                  size_t element_bytes = sizeof(float));
 
@@ -77,7 +78,7 @@ struct TensorPart {
   size_t in_flat = 0;  // where the part begins in the flat buffer
 };
 
-// What shard `shard` holds of the tensors when every wrap is cut into `shards` equal parts, in
+// The parts of tensors in shard `shard` when every FSDP unit is cut into `shards` equal parts, in
 // forward order. One shard holds all tensors whole. Parts begin at multiples of the layout's
 // alignment in their tensor, since `shards` divides the layout's parts.
 std::vector<TensorPart> make_parts(const ParameterLayout& layout, int shards, int shard);
@@ -86,40 +87,40 @@ std::vector<TensorPart> make_parts(const ParameterLayout& layout, int shards, in
 std::vector<TensorPart> trainable_parts(const Architecture& architecture,
                                         std::vector<TensorPart> parts);
 
-// The places in a buffer that holds one of `shards` equal parts of every wrap, in forward order;
-// with 1 shard the places in the flat buffer itself. All ranks' shards have the same places, so no
-// rank is named. The layout outlives this.
+// The places in a buffer that holds one of `shards` equal parts of every FSDP unit, in forward
+// order; with 1 shard the places in the flat buffer itself. All ranks' shards have the same places,
+// so no rank is named. The layout outlives this.
 class ShardPlaces {
  public:
   static ShardPlaces of_parameters(const ParameterLayout& layout, int shards) {
-    return {layout, shards, &Wrap::flat};
+    return {layout, shards, &FsdpUnit::flat};
   }
   // Wraps that are frozen as a whole have no gradients, and no place in their buffer.
   static ShardPlaces of_gradients(const ParameterLayout& layout, int shards) {
-    return {layout, shards, &Wrap::gradients};
+    return {layout, shards, &FsdpUnit::gradients};
   }
 
-  // Where the wrap's shard lies.
+  // The position of the FSDP unit's shard.
   [[nodiscard]] Range wrap(int wrap) const;
   // Where the part lies. It may be cut for more shards than the buffer has; `shards` then divides
   // their number.
   [[nodiscard]] Range part(const TensorPart& part) const;
 
  private:
-  ShardPlaces(const ParameterLayout& layout, int shards, Range Wrap::*whole)
+  ShardPlaces(const ParameterLayout& layout, int shards, Range FsdpUnit::*whole)
       : layout_(&layout), shards_(size_t(shards)), whole_(whole) {}
 
   const ParameterLayout* layout_;
   size_t shards_;
-  Range Wrap::*whole_;  // a wrap's range in a buffer of whole wraps
+  Range FsdpUnit::*whole_;  // an FSDP unit's range in a buffer of whole FSDP units
 };
 
 // The chunk of `count` elements that `rank` owns when they are dealt out evenly: the first
 // count % world_size ranks get one more.
 Range owned_range(size_t count, int world_size, int rank);
 
-// Where the state of each part lies; a range of count 0 where none is kept. State of all tensors
-// lies as the tensors do, so that it can be worked on in flat ranges; other state lies closely,
+// The position of the state of each part; a range of count 0 if none is kept. State of all tensors
+// has the layout of the tensors, so that it can be processed in flat ranges; other state is packed,
 // each part at a multiple of kTensorAlignment. `parts` are those that make_parts() cuts for
 // `shards` shards, or all tensors whole for state that every rank holds.
 std::vector<Range> place_state(const Architecture& architecture, const ParameterLayout& layout,

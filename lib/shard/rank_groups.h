@@ -16,7 +16,7 @@ struct RankGroups {
   int shard_size = 1;  // divides world_size
 
   [[nodiscard]] int replicas() const { return world_size / shard_size; }
-  // Who takes part in a collective of such a group that `rank` is in, by their number in it.
+  // The members of the group that `rank` is in, by their number in the group.
   [[nodiscard]] std::vector<int> members(RankGroup group, int rank) const {
     int first = 0;
     int count = world_size;
@@ -34,8 +34,8 @@ struct RankGroups {
     return ranks;
   }
   [[nodiscard]] int group_of(int rank) const { return rank / shard_size; }
-  // Which of `shards` equal parts `rank` holds. Of world_size parts it is one of those that make up
-  // its part of shard_size.
+  // Which of `shards` equal parts `rank` holds. Of world_size parts, it is one of the parts that
+  // make up its part of shard_size.
   [[nodiscard]] int shard_of(int rank, int shards) const {
     if (shards == 1) return 0;
     const int shard = rank % shard_size;

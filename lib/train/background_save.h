@@ -1,7 +1,7 @@
-// Saves a run's checkpoints while it trains on. Each rank copies what it saves; a thread of its own
-// writes the copy and leaves the lists of its pieces beside it; rank 0's thread waits for all lists
-// and publishes. The bits are those that save_state() would have saved. The same thread then
-// exports the weights, if checkpoint.export asks for that (export_directory.h).
+// Saves a run's checkpoints while it trains on. Each rank copies what it saves; a background thread
+// writes the copy and a list of its pieces; rank 0's thread waits for all lists and publishes. The
+// bits are those that save_state() would have saved. The same thread then exports the weights, if
+// checkpoint.export asks for that (export_directory.h).
 #pragma once
 
 #include <chrono>
@@ -20,8 +20,8 @@ class BackgroundSave {
  public:
   // `communicator` outlives it.
   BackgroundSave(Communicator& communicator, const RunConfig& config, KeyValues settings);
-  // What is in flight is abandoned; the checkpoints before it stay. A thread that hangs in a call of
-  // the file system is left to itself: nothing can end it.
+  // What is in flight is abandoned; the checkpoints before it stay. A thread that hangs in a call
+  // of the file system is left to itself: nothing can end it.
   ~BackgroundSave();
 
   // Takes the memory for the copies.

@@ -1,6 +1,6 @@
-// Whether all ranks read the same data, and a run that goes on reads what it has read before. A
-// sample's place in the order depends on the number of samples, so other files mean other samples
-// on every rank.
+// Checks that all ranks read the same data, and that a resumed run reads the data that it has read
+// before. A sample's place in the order depends on the number of samples, so other files mean other
+// samples on every rank.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ void log_data(const std::vector<DataFingerprint>& data, const std::string& setti
 // What a checkpoint keeps of data.train in CheckpointInfo::state (docs/FORMAT.md).
 KeyValues data_state(const std::vector<DataFingerprint>& train);
 
-// Checkpoints that tell nothing of their data pass. `changed` as data.changed has it: with "refuse"
+// Checkpoints that do not record their data pass. `changed` as data.changed has it: with "refuse"
 // kConfig, naming the first file that differs and what to do; with "accept" a warning if `reports`.
 void check_resumed_data(const Checkpoint& checkpoint, const std::vector<DataFingerprint>& train,
                         ChangedData changed, bool reports);

@@ -1,4 +1,4 @@
-// One run at a time in a directory.
+// Allows one run at a time in a directory.
 #pragma once
 
 #include <chrono>
@@ -12,8 +12,8 @@ inline constexpr const char* kLockName = ".gxp.lock";
 
 // Holds flock() on DIRECTORY/.gxp.lock, which names the holder's process and host; the file stays,
 // the lock goes with the object or its process. On Linux's NFS the lock holds between hosts, too.
-// Where the file system has no locks, a warning says so and nothing is held. Whoever can open the file
-// can lock it and keep runs out, so only those may read it whom the umask lets write it.
+// Where the file system has no locks, a warning says so and nothing is held. Whoever can open the
+// file can lock it and keep runs out, so only those may read it whom the umask lets write it.
 // Errors: kIo, if the file cannot be made, or another holds it for longer than `patience`: a run
 // that is being killed needs a moment to end. The message names the holder.
 class DirectoryLock {
@@ -21,8 +21,8 @@ class DirectoryLock {
   explicit DirectoryLock(const std::string& directory,
                          std::chrono::milliseconds patience = std::chrono::milliseconds(500));
 
-  // Takes the lock again, with a warning, where its file was removed or replaced, which lets another run
-  // in. kIo if one has come. Nothing if the directory is gone.
+  // Takes the lock again, with a warning, where its file was removed or replaced, which lets
+  // another run in. kIo if one has come. Nothing if the directory is gone.
   void keep();
 
  private:

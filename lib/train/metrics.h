@@ -35,13 +35,14 @@ struct StepMetrics {
 
 std::string to_json_line(const StepMetrics& metrics);  // no line feed
 
-// Appends lines to a file; each is in the file when write() returns. Errors: kIo; the file of a run's
-// own directory must be a regular one, no link, and must not be removed meanwhile.
+// Appends lines to a file; each is in the file when write() returns. Errors: kIo; the file of a
+// run's own directory must be a regular one, no link, and must not be removed meanwhile.
 class MetricsFile {
  public:
   // An existing file keeps the lines of steps up to `last_step` (0: none), after which a resumed
-  // run continues. It is cut behind them, never written again: no end of the process loses a line.
-  // `is_runs_own`: not one that the user has named, which may be a device or a pipe.
+  // run continues. The file is truncated after them, never rewritten: a process that ends at any
+  // point loses no line. `is_runs_own`: the run's own file, not one named by the user, which may be
+  // a device or a pipe.
   MetricsFile(const std::string& path, int64_t last_step, bool is_runs_own = false);
   void write(const StepMetrics& metrics);
 

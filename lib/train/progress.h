@@ -1,4 +1,4 @@
-// The lines that tell a user how a run is going.
+// The progress lines of a run.
 #pragma once
 
 #include <cstdint>

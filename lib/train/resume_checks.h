@@ -1,5 +1,5 @@
-// What a checkpoint must have for a run to go on from it, and what the run has to tell itself: a
-// checkpoint that was converted from another program's knows less than one of gxp train.
+// The requirements on a checkpoint to resume from it, and the facts that the run must supply: a
+// checkpoint converted from another program records less than one of gxp train.
 //
 //   step       refused without
 //   weights    those of the model, as model_mismatch() says; F64, F16 and BF16 become F32
@@ -20,14 +20,14 @@ namespace gxp {
 void check_resumable(const Checkpoint& checkpoint, const RunConfig& config,
                      const KeyValues& settings, const Architecture& architecture);
 
-// The tensor with this name, role and shape, of a type that becomes_f32(); in the manifest. kConfig:
-// it is not there. Weights are, once check_resumable() has returned.
+// The tensor with this name, role and shape, of a type that becomes_f32(); in the manifest.
+// kConfig: it is not there. Weights are, once check_resumable() has returned.
 const LogicalTensor& find_resumed(const Checkpoint& checkpoint, const TensorInfo& wanted);
 
 // For all ranks. `samples_per_step`: this run's.
 uint64_t samples_before(const CheckpointInfo& info, uint64_t samples_per_step);
 
-// Logs what is not recorded or has changed, for one rank.
+// Logs settings that are not recorded or have changed, for one rank.
 void report_resumed(const Checkpoint& checkpoint, const RunConfig& config,
                     const KeyValues& settings, uint64_t samples_per_step);
 

@@ -30,8 +30,8 @@ enum class EarlierRun {
 };
 
 // Creates the directories and takes their locks, which the run holds; on one rank. Changes no file
-// but the locks. Errors: kConfig: an earlier run's checkpoints or metrics are there and `request`
-// is kRefuse; or, whatever the request, a file of metrics holds something else, or the directory of
+// but the locks. Errors: kConfig: an earlier run's checkpoints or metrics exist and `request` is
+// kRefuse; or, whatever the request, a file of metrics holds something else, or the directory of
 // records holds those of a run with other checkpoints. kIo: `request` is kContinue and there is no
 // checkpoint; a directory cannot be written to or read, or another run holds it.
 std::vector<DirectoryLock> claim_directories(const RunDirectories& directories, EarlierRun request);

@@ -1,10 +1,10 @@
 // Reading a checkpoint by all ranks together, each byte of it once.
 //
-// Data file i is read by rank i % world_size, from its beginning to its end, and hashed on the way.
+// Data file i is read by rank i % world_size, from its beginning to its end, and hashed.
 // In each round every rank reads one block of its files and sends to each other rank the elements
-// in it that this one needs. Who reads with the world size and the strategy that wrote, finds what
-// it needs in its own file: then no data move, or, where every rank needs all of it, as much as in
-// an all-gather.
+// in it that this one needs. With the world size and the strategy of the writer, each rank finds
+// its elements in its own file: then no data are sent, or, if every rank needs all elements, as
+// much as in an all-gather.
 #pragma once
 
 #include <functional>

@@ -13,7 +13,7 @@
 
 namespace gxp {
 
-// Seconds of a step on this rank. On a GPU a class has the gaps before its kernels only where the
+// Seconds of a step on this rank. On a GPU, a class includes gaps before its kernels only if the
 // host does not keep the GPU busy.
 struct ClassSeconds {
   std::array<double, kKernelClassNames.size()> classes{};  // of the compute lane, by KernelClass

@@ -54,8 +54,8 @@ class Trainer {
     return evaluation_.generate(std::move(tokens), count, temperature);
   }
 
-  // From now on a GPU's kernels are recorded as CUDA graphs, one for each operation that starts the
-  // same ones in every step; the bits stay as they are. Before the first step.
+  // From now on a GPU's kernels are recorded as CUDA graphs, one for each operation that launches
+  // the same kernels in every step; the bits do not change. Before the first step.
   void record_graphs(WithoutRecording otherwise);
 
   // The weights and the optimizer state that this rank holds.

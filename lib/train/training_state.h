@@ -30,9 +30,10 @@ struct StagedState {
   std::vector<std::byte> values;  // of all shares, one after the other
   CheckpointInfo info;
 };
-// Takes the memory that stage_state() fills, and touches it: the first call is no slower then.
+// Allocates the memory of stage_state() and touches it, so that the first call is not slower.
 void reserve_staging(Trainer& trainer, StagedState& staged);
-// `staged` keeps its memory from one call to the next. Cost: a copy of the state that this rank saves.
+// `staged` keeps its memory from one call to the next. Cost: a copy of the state that this rank
+// saves.
 void stage_state(Trainer& trainer, const CheckpointInfo& info, StagedState& staged);
 
 // What a checkpoint of the trainer says about the run.
@@ -45,8 +46,8 @@ std::vector<bool> files_of_a_rank(const Architecture& architecture);
 // In forward order.
 std::vector<std::string> names_of(const Architecture& architecture);
 
-// On rank 0: of the parts of all ranks, their frozen files or the others as `rank` says, those that
-// checkpoint.layout wants. Empty if `stop` is requested. Errors: join_parts()'s.
+// On rank 0: of the parts of all ranks, their frozen files or the others as `rank` says, in the
+// layout of checkpoint.layout. Empty if `stop` is requested. Errors: join_parts()'s.
 std::vector<FilePart> lay_out(std::vector<FilePart> parts, const CheckpointConfig& checkpoint,
                               const WriterRank& rank, const std::vector<std::string>& names,
                               const std::stop_token& stop);
@@ -55,10 +56,10 @@ Retention retention_of(const CheckpointConfig& checkpoint);
 
 // [collective] Fills the trainer from the newest complete checkpoint in checkpoint.dir, whatever
 // the world size and the program that wrote it. All ranks together read each byte once
-// (shared_reading.h), and each file's hash is checked before this returns on any rank. Returns false
-// if the directory holds none or does not exist. Errors, after which the trainer is of no use:
-// kCorrupt; kIo, also if the ranks do not see the same checkpoints; kConfig as resume_checks.h and
-// data_checks.h say.
+// (shared_reading.h), and each file's hash is checked before this returns on any rank. Returns
+// false if the directory holds none or does not exist. Errors, after which the trainer is of no
+// use: kCorrupt; kIo, also if the ranks do not see the same checkpoints; kConfig as resume_checks.h
+// and data_checks.h say.
 bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig& config,
                   const KeyValues& settings);
 

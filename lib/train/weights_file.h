@@ -12,16 +12,16 @@
 namespace gxp {
 
 // Fills the weights from a checkpoint of any format with Hugging Face names, if it is of this model
-// as gxp computes it (model_mismatch() in lib/ckpt/huggingface/model_check.h). Numbers in another element type
-// are converted. With `reports` a line of the log says what the file does not tell, and with what
-// dropout its makers trained it. Errors: kIo; kCorrupt, also of
-// weights that are NaN or infinite; kConfig: it is of another model.
+// as gxp computes it (model_mismatch() in lib/ckpt/huggingface/model_check.h). Numbers in another
+// element type are converted. With `reports`, log lines list facts that the file does not record,
+// and the dropout that it was trained with. Errors: kIo; kCorrupt, also of weights that are NaN or
+// infinite; kConfig: it is of another model.
 void load_weights(const std::string& path, const ModelConfig& model, bool reports,
                   HeldState& state);
 
-// kCorrupt, naming `name` and the first element that is NaN or infinite: a model that has one makes
-// no finite loss, at whose first step nothing would tell why. `first`: the number of the first one.
-// Cost: as much as a sum.
+// kCorrupt, naming `name` and the first element that is NaN or infinite: such a model has no finite
+// loss, and the error of the first step would not show the cause. `first`: the number of the first
+// one. Cost: as much as a sum.
 void require_finite(ConstMemory f32, std::string_view act, std::string_view name, uint64_t first);
 
 // F64, F32, F16 and BF16.

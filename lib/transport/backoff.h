@@ -12,16 +12,16 @@ int usable_cpus();
 
 // Tells the core that this is a waiting loop: some 10 to 40 ns.
 void pause_cpu();
-// Lets others run that want this core: 0.2 us if there are none.
+// Yields the core to other threads: 0.2 us if there are none.
 void yield_cpu();
 
 // Keeps a waiter awake for a short while. Pausing helps only while every rank of the host has a CPU
 // of its own; when ranks outnumber CPUs the peer needs this one, and each pause delays it (4 ranks
 // on 2 CPUs, 8 bytes: 2,000 pauses first cost 50 us, none 2.8 us).
 //
-// A yield to another job's process lasts that one's slice, 3 ms and more, whereas a sleeper is
-// woken into its own. So where ranks have CPUs of their own and a yield was long, the thread's next
-// waits go without (docs/RESULTS.md, collectives in shared memory).
+// A yield to another job's process lasts for that process's time slice, 3 ms and more, whereas a
+// woken sleeper gets its own time slice. So where ranks have CPUs of their own and a yield was
+// long, the thread's next waits go without (docs/RESULTS.md, collectives in shared memory).
 class Backoff {
  public:
   // `oversubscribed`: the ranks of this host outnumber its CPUs. `yield_time`: before it is time to

@@ -67,7 +67,7 @@ struct TransportContext {
   std::string master_addr = "127.0.0.1";
   std::string host = host_identity();
   TcpOptions tcp{};
-  // Whose memory messages may lie in, where RDMA reaches it; null: host memory alone.
+  // The device whose memory messages may use if RDMA can access it; null: host memory only.
   Device* gpu = nullptr;
   bool use_cma = true;          // cross_memory_attach.h
   Hosts hosts{};                // of all ranks; make_transport() gathers them

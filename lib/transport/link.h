@@ -31,7 +31,7 @@ class PeerLink {
   // Before anything is posted. `messages` outlives the link's last call.
   void attach(PeerMessages& messages) { messages_ = &messages; }
 
-  // Whether messages may lie in this kind of memory.
+  // Whether messages may use this kind of memory.
   [[nodiscard]] virtual bool supports_memory(MemorySpace space) const = 0;
   // Starts to send without waiting. The link calls messages().finish(send) once the span is free.
   virtual void post_send(PendingMessage& send) = 0;
@@ -41,8 +41,8 @@ class PeerLink {
   // Moves what can be moved now: sends, and messages of the peer as long as messages().awaits().
   // Returns whether anything moved.
   virtual bool progress() = 0;
-  // "closed its connection": why nothing will move any more, once a later progress() has moved
-  // nothing; "" while the peer is there.
+  // "closed its connection": the reason why no more data will be transferred, once a later
+  // progress() has transferred nothing; "" while the peer is connected.
   [[nodiscard]] virtual std::string_view closed() const = 0;
   // Whether the network has failed, as this rank alone may know, rather than that the peer ended.
   [[nodiscard]] virtual bool failed() const { return false; }
@@ -88,7 +88,7 @@ class LinkGroup {
   // An operation has failed, so all are given up: from now on none of their memory is read or
   // written. Only shut_down() of the links and the destructor follow.
   virtual void stop() noexcept {}
-  // Called before each look at the `open` links, of all groups, that have operations.
+  // Called before each check of the `open` links, of all groups, that have operations.
   virtual void before_look(size_t /*open*/) {}
 
   virtual void arm(Wake /*how*/) {}

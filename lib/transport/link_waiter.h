@@ -20,7 +20,7 @@ class LinkWaiter {
   // The groups outlive the waiter.
   explicit LinkWaiter(std::vector<LinkGroup*> groups);
 
-  // Before each look at the `open` links with operations.
+  // Before each check of the `open` links with operations.
   void before_look(size_t open) {
     for (LinkGroup* group : groups_) group->before_look(open);
   }

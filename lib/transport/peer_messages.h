@@ -1,10 +1,10 @@
 // The messages between this rank and one peer: which receive a message is for, and the messages
 // that came before their receives. PeerTransport posts operations here; the peer's link moves them.
 //
-//   - A message whose receive is posted goes straight into the user's memory.
-//   - A message that comes while only others are awaited is parked in memory until its receive is
-//     posted. Without that, receiving in another order than sent would block.
-//   - A link takes no message while awaits() is false, so unasked-for data stay with the peer,
+//   - A message whose receive is posted is received directly into the user's memory.
+//   - A message that arrives before its receive is posted is buffered in memory until then. Without
+//   that, receiving in another order than sent would block. - A link takes no message while
+//   awaits() is false, so unasked-for data stay with the peer,
 //     whose sends wait.
 #pragma once
 
@@ -53,7 +53,7 @@ class PeerMessages {
   // a parking place. Errors: kPeer, the sizes differ, or too much is parked; what the handler of
   // unexpected messages throws.
   [[nodiscard]] PendingMessage& begin(Tag tag, size_t bytes);
-  // All of a send is gone, or all of what begin() returned is there.
+  // The whole message is sent, or the memory returned by begin() is filled.
   void finish(PendingMessage& message);
 
  private:

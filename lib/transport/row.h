@@ -26,8 +26,8 @@ struct TransportRow {
   Reach (*reaches)(const TransportContext& context, int a, int b);
   // Links this rank with the peers that the row `joins` it with. All ranks call it.
   std::unique_ptr<LinkGroup> (*connect)(const TransportContext& context, const JoinedPairs& joins);
-  // Lets all ranks tell each other what reaches() must know, once their hosts are known; null: it
-  // needs no more. Called if the rows before do not join all ranks, so on all ranks or none.
+  // Exchanges the facts that reaches() needs among all ranks, once their hosts are known; null: it
+  // needs none. Called if the rows before do not join all ranks, so on all ranks or none.
   void (*survey)(TransportContext& context) = nullptr;
 };
 

@@ -42,8 +42,8 @@ struct Combiner {
   size_t element_bytes = 1;
 };
 
-// Told of a message that came while its receiver waited for others of that peer; may throw. So
-// ranks that do different things find out before the deadline.
+// Called for a message that arrived while its receiver waited for other messages of that peer; may
+// throw. Ranks that run different operations therefore detect this before the deadline.
 using UnexpectedMessage = std::function<void(int peer, Tag tag)>;
 
 class SharedArena;
@@ -63,7 +63,7 @@ class Transport {
   [[nodiscard]] virtual std::string_view name() const = 0;  // "shm"
   [[nodiscard]] virtual int rank() const = 0;
   [[nodiscard]] virtual int world_size() const = 0;
-  // Whether messages between this rank and any other may lie in such memory. What is combined is
+  // Whether messages between this rank and all others may use such memory. What is combined is
   // host memory.
   [[nodiscard]] virtual bool supports_memory(MemorySpace space) const {
     return space == MemorySpace::kHost;
@@ -93,7 +93,7 @@ class Transport {
   virtual void forget(ConstMemory /*memory*/) noexcept {}
   // Threads: any.
   [[nodiscard]] virtual WireCounters counters() const = 0;
-  // What of bytes_sent went to `peer`. Threads: any.
+  // The part of bytes_sent that went to `peer`. Threads: any.
   [[nodiscard]] virtual uint64_t bytes_sent_to(int peer) const = 0;
 };
 

@@ -21,8 +21,9 @@ namespace gxp {
 //   Errors   the communicator's. Of queued calls they come later: at the latest in the next wait
 //            for the stream, which Communicator::check() watches (LaneWatch).
 //   Cost     through pinned memory: two copies over the link to the device, before and after the
-//            call. They are not cut into pieces: the calls of a step are buckets and wraps, several
-//            of which follow each other, and a piece of an all-gather is not one part of memory.
+//            call. They are not cut into pieces: the calls of a step are buckets and FSDP units,
+//            several of which follow each other, and a piece of an all-gather is not one part of
+//            memory.
 class DeviceCalls {
  public:
   // [collective] All arguments outlive it; `world` is the communicator of all ranks.
@@ -34,8 +35,8 @@ class DeviceCalls {
   // [collective] The calls' operands will lie in these allocations, until the end of what is
   // returned, which comes before the memory's.
   [[nodiscard]] std::vector<KeptMemory> keep(const std::vector<Memory>& allocations);
-  // In place: `data` is the whole logical buffer. Reductions are sums. If `apart` is not empty,
-  // this rank's input is there instead.
+  // In place: `data` is the whole logical buffer. Reductions are sums. If `apart` is not empty, it
+  // holds this rank's input instead.
   void run(RankGroup group, Collective collective, const Tensor& data,
            const ConstTensor& apart = {});
   // A function that calls run().

@@ -18,7 +18,7 @@ std::function<void()> bind_bucket(ShardedMemory& sharded, Ops& ops, const Op& op
   };
 }
 
-// A wrap's sum goes to the shards of a group, or the sum of a shard to its replicas.
+// An FSDP unit's sum goes to the shards of a group, or the sum of a shard to its replicas.
 std::function<void()> bind_wrap(ShardedMemory& sharded, Ops& ops, const Op& op) {
   const StepProgram& program = sharded.program;
   const Tensor whole = sharded.wrap_at(op.wrap, op.gradients.own);

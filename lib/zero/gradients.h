@@ -16,8 +16,8 @@ namespace gxp {
 std::function<void()> bind_gradients(ShardedMemory& sharded, Ops& ops, const Op& op);
 
 // total (one f64) = the sum of squares of the gradients of `parts`: in f64, over a fixed tree for
-// those of a unit that lie side by side, then in the order of the parts. Its bits depend on the
-// gradients and the parts alone: units lie apart in one strategy's memory and not in another's.
+// the adjacent parts of a unit, then in the order of the parts. Its bits depend only on the
+// gradients and the parts, not on the memory layout, which differs between strategies.
 void sum_squares(Ops& ops, const Tensor& total, std::span<const TensorPart> parts,
                  const FlatShards& gradients);
 

@@ -10,8 +10,8 @@
 
 namespace gxp {
 
-// One stream per lane, created on first use; programs take turns on it. The device outlives this.
-// Threads: one at a time.
+// One stream per lane, created on first use; programs use it one after the other. The device
+// outlives this. Threads: one at a time.
 class Lanes {
  public:
   explicit Lanes(Device& device) : device_(device) {}

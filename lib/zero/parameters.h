@@ -37,11 +37,11 @@ class Parameters {
   // to = from, for step `step` (from 1), on the compute lane. The bits depend on tensor, elements,
   // step and settings alone, however a tensor is cut. Frozen ones are rounded to nearest.
   void round(const RoundedPart& part, int64_t step) const { round_with(ops_, part, step); }
-  // The parameters of a wrap that this rank updates.
+  // The parameters of an FSDP unit that this rank updates.
   [[nodiscard]] Tensor own(int wrap) const;
 
   // Between steps, for the next one: rounds part.from, which is on the host, into this rank's
-  // parameters of a wrap. `begin`: its place in the optimizer's flat buffers.
+  // parameters of an FSDP unit. `begin`: its place in the optimizer's flat buffers.
   void write(int wrap, size_t begin, RoundedPart part);
   // An update has changed the weights: parameters outside of own() are those of the step before.
   void set_updated() { stale_ = true; }
@@ -50,7 +50,7 @@ class Parameters {
 
  private:
   std::function<void()> bind_round(const Op& op);
-  // The persistent buffer's part of a wrap.
+  // The persistent buffer's part of an FSDP unit.
   [[nodiscard]] Tensor persistent(int wrap) const;
   void round_with(Ops& ops, const RoundedPart& part, int64_t step) const;
 

@@ -22,7 +22,7 @@ inline Shape shape_of(const TensorSpec& tensor) {
   return sizes.size() == 1 ? Shape{sizes[0]} : Shape{sizes[0], sizes[1]};
 }
 
-// A flat buffer of one shard of every wrap, in memory: `memory` has one dimension.
+// A flat buffer of one shard of every FSDP unit, in memory: `memory` has one dimension.
 struct FlatShards {
   ShardPlaces places;
   Tensor memory;
@@ -52,11 +52,11 @@ struct ShardedMemory {
     return plan.layout.wrap_of[size_t(part.unit)];
   }
   [[nodiscard]] Tensor tensor(BufferId buffer) const { return memory.tensor(buffer); }
-  // A wrap's parameters or gradients, flat.
+  // An FSDP unit's parameters or gradients, flat.
   [[nodiscard]] Tensor wrap_at(int wrap, const FlatView& view) const;
-  // This rank's shard of a flat wrap that is cut into `shards` equal parts.
+  // This rank's shard of a flat FSDP unit that is cut into `shards` equal parts.
   [[nodiscard]] Tensor own_shard(const Tensor& wrap, int shards) const;
-  // The operand of a call among `group`: the flat wrap, or the shard that the replicas share.
+  // The operand of a call among `group`: the flat FSDP unit, or the shard that the replicas share.
   [[nodiscard]] Tensor part_of_group(const Tensor& wrap, RankGroup group) const {
     return group == RankGroup::kReplicas ? own_shard(wrap, groups.shard_size) : wrap;
   }

@@ -256,7 +256,7 @@ TEST_CASE("a DCP directory with a hostile .metadata is refused with its name and
 TEST_CASE("a .metadata that its files contradict is refused", "[ckpt]") {
   const TemporaryDirectory dir;
   const std::vector<std::pair<std::function<void(DcpEntries&)>, std::string>> cases = {
-      {[](DcpEntries& all) { all.push_back(all[0]); }, "planner_data has it twice"},
+      {[](DcpEntries& all) { all.push_back(all[0]); }, "it occurs twice in planner_data"},
       {[](DcpEntries& all) { all[1].place = all[0].place; }, "overlaps the one at 0"},
       {[](DcpEntries& all) { std::swap(all[0].place, all[1].place); },
        "at 1577 holds F32 of shape (3)"},

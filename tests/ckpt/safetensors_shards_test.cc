@@ -104,7 +104,7 @@ TEST_CASE("shards that do not make whole tensors are refused", "[ckpt]") {
       {"dimensions", {{1, {2}, at("0")}, {2, {1, 2}, at("2, 0")}}},
       {"dimensions", {{1, {2}, at("0, 0")}}},
       {"ends beyond 64 bits", {{1, {2}, at("18446744073709551615")}}},
-      {"do not make the shape", {{1, {1, 1}, at("9223372036854775807, 9223372036854775807")}}},
+      {"do not fit the shape", {{1, {1, 1}, at("9223372036854775807, 9223372036854775807")}}},
       {"DCP_SHARDING_INFO is missing", {{1, {2}, ""}}},
       {"'a' is missing", {{1, {2}, "{}"}}},
       {"'saved_offsets' is missing", {{1, {2}, R"({"a":{}})"}}},

@@ -100,7 +100,7 @@ const std::vector<HostileTensor> kHostileTensors = {
     {{.size = std::vector<int64_t>(65, 1), .stride = std::vector<int64_t>(65, 1)}, "65 dimensions"},
     {{.function = "_rebuild_tensor_v3", .dtype = "quint8"}, "torch.quint8 is not supported"},
     {{.function = "_rebuild_tensor_v3"}, "lacks argument 6"},
-    {{.metadata = "conj"}, "marked with the text 'conj'"},
+    {{.metadata = "conj"}, "has the text 'conj' set"},
     {{.tag = "module"}, "does not name a storage"},
 };
 

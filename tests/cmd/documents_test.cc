@@ -124,7 +124,7 @@ TEST_CASE("an action that its command is by itself is written once, and complete
   CHECK(completions(words, kCommands) == offered);
   const CommandLine line = make_command_line(kCommands);
   const std::string manual = actions_manual(*line.app->get_subcommand("topo"));
-  CHECK(manual.find("joins them.\nIts options are those above.\n.SS") != std::string::npos);
+  CHECK(manual.find("their links.\nIts options are those above.\n.SS") != std::string::npos);
   CHECK(manual.find("Its options") == manual.rfind("Its options"));
 }
 

@@ -77,7 +77,7 @@ TEST_CASE("a relay that alters one byte ends both ranks, and both say why", "[cm
     const Outcome outcome = process->end();
     CAPTURE(outcome.err);
     CHECK(outcome.code == 5);
-    CHECK(contains(outcome.err, "was tampered with, or damaged, on its way"));
+    CHECK(contains(outcome.err, "was tampered with or damaged in transit"));
   }
 }
 

@@ -36,8 +36,8 @@ TEST_CASE("ranks that share a GPU while one of them sees an idle one are refused
   const Ranks ranks = {{"a", near}, {"d", far}, {"a", near}, {"d", far}};
   for (size_t rank = 0; rank < ranks.size(); ++rank)
     CHECK_THROWS_WITH(ranks_on_gpu(ranks, rank),
-                      Catch::StartsWith("take GPUs by local rank: ranks 0, 2 share a, while rank 0 "
-                                        "also sees b, which no rank has; ") &&
+                      Catch::StartsWith("assign GPUs by local rank: ranks 0, 2 would share a, "
+                                        "although rank 0 also sees b, which no rank uses; ") &&
                           Catch::Contains("--gpus-per-task=1"));
 }
 

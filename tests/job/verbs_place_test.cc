@@ -24,9 +24,10 @@ TEST_CASE("a rank that computes on a GPU uses the ports nearest to it, whatever 
   CHECK(found.ports == Ports{"mlx5_0:1"});
   CHECK_FALSE(found.shares);
   REQUIRE(found.gpu_direct);
-  CHECK(judge_gpu_direct(*found.gpu_direct).way == GpuDirectWay::kUnknown);
+  CHECK(judge_gpu_direct(*found.gpu_direct).method == GpuDirectMethod::kUnknown);
   planted.root.add_file("/sys/module/nvidia/refcnt", "0");
-  CHECK(judge_gpu_direct(*place(planted, "0000:3D:00.0").gpu_direct).way == GpuDirectWay::kNone);
+  CHECK(judge_gpu_direct(*place(planted, "0000:3D:00.0").gpu_direct).method ==
+        GpuDirectMethod::kNone);
 }
 
 TEST_CASE("a rank without a GPU shares the ports of its CPUs' NUMA node", "[job][verbs_place]") {

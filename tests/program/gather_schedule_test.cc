@@ -14,7 +14,7 @@ struct Played {
   int gathers = 0;
   uint64_t most_live = 0;    // parameters
   uint64_t most_needed = 0;  // by one operation
-  int most_ahead = 0;        // operations whose wraps were gathered for none before them
+  int most_ahead = 0;        // operations whose FSDP units were gathered for none before them
 };
 
 struct Model {
@@ -105,7 +105,7 @@ TEST_CASE("what is not needed at once stays within the limit of live parameters"
   const uint64_t block = model.layout.wraps[1].flat.count;
   const uint64_t max_live = GENERATE_COPY(1, block, 2 * block + 5, 4 * block);
   const Played played = play(model, 2, true, {.wraps_ahead = 4, .max_live = max_live});
-  // The first wrap of the backward pass lies next to what the head reads.
+  // The first FSDP unit of the backward pass lies next to what the head reads.
   CHECK(played.most_live <= std::max(max_live, played.most_needed + block));
 }
 

@@ -46,7 +46,7 @@ TEST_CASE("a wrap cuts into equal shards, and its units lie in it one behind the
   REQUIRE(layout.wraps.size() == first_units.size());
   size_t end = 0;
   for (size_t unit = 0; unit < layout.units.size(); ++unit) {
-    const Wrap& wrap = layout.wrap_of_unit(int(unit));
+    const FsdpUnit& wrap = layout.wrap_of_unit(int(unit));
     CHECK(layout.units[unit].flat.begin == end);
     end = layout.units[unit].flat.end();
     CHECK(wrap.first_unit <= int(unit));

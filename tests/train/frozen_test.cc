@@ -109,14 +109,15 @@ TEST_CASE("frozen tensors are not paid for", "[train]") {
   size_t in_trained_wraps = 0;
   size_t trained = 0;  // with the padding of each tensor
   int lowest = -1;
-  for (const Wrap& wrap : plan.layout.wraps) {
+  for (const FsdpUnit& wrap : plan.layout.wraps) {
     for (int unit = wrap.first_unit; unit <= wrap.last_unit; ++unit) {
       const UnitSpec& spec = plan.architecture.units[size_t(unit)];
       if (!spec.is_frozen() && lowest < 0) lowest = unit;
       for (const TensorSpec& tensor : spec.tensors)
         trained += tensor.frozen ? 0 : (tensor.count() + 15) / 16 * 16;
     }
-    const UnitSpec& first = plan.architecture.units[size_t(wrap.first_unit)];  // a unit a wrap
+    const UnitSpec& first =
+        plan.architecture.units[size_t(wrap.first_unit)];  // a unit an FSDP unit
     if (!first.is_frozen()) in_trained_wraps += wrap.flat.count;
   }
   const auto held = [&](BufferId id, int shards) {

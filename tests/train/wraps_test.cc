@@ -1,4 +1,4 @@
-// Wrap policies and prefetching change what is gathered when, and no bit.
+// FSDP wrap policies and prefetching change what is gathered when, and no bit.
 #include "tests/catch.h"
 #include "tests/combinations.h"
 #include "tests/train/golden.h"

@@ -89,7 +89,7 @@ void check_both_say_so(const std::vector<std::string>& errors) {
     CAPTURE(error);
     CHECK(contains(error, "what rank "));
     CHECK(contains(error, "over TCP"));
-    CHECK(contains(error, "was tampered with, or damaged, on its way"));
+    CHECK(contains(error, "was tampered with or damaged in transit"));
   }
 }
 

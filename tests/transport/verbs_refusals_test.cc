@@ -42,7 +42,8 @@ const std::vector<Refusal> kRefusals = {
     {"post_write", 0, "post a write on fake0 port 1 (10.99.0.1 to 10.99.0.2, queue pairs ", true},
     {"ibv_reg_mr", 0, "register 293 KiB with fake0 port 1: Cannot allocate memory", true},
     {"poll_cq", 0, "read completions on fake0 port 1: Input/output error", true},
-    {"req_notify_cq", 0, "ask for a wake-up on fake0 port 1: Cannot allocate memory", true},
+    {"req_notify_cq", 0,
+     "request a completion notification on fake0 port 1: Cannot allocate memory", true},
 };
 
 std::string device_error_of(const std::function<void()>& act, Store& store) {

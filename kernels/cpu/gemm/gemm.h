@@ -30,8 +30,8 @@ struct GemmArgs {
   const float* bias = nullptr;      // (n), added to every row; none if null
   const float* residual = nullptr;  // (m, n) with rows of ldc, may be an f32 c; none if null
 
-  // Where one operand is of a half type, the other's elements are rounded to it before they are
-  // multiplied. Products are added in f32; a c of a half type is rounded once.
+  // If one operand has a half type, the other's elements are rounded to it before the
+  // multiplication. Products are added in f32; a c of a half type is rounded once.
   [[nodiscard]] DType product_type() const { return a_type == DType::kF32 ? b_type : a_type; }
 };
 

@@ -1,5 +1,5 @@
-// Which kernels multiply matrices on this CPU: by what it has and by a table, never by timing, so
-// that a machine's bits are the same in every run.
+// Selects the matrix kernels for this CPU by its features and a table, never by timing, so that a
+// machine's bits are the same in every run.
 #pragma once
 
 #include <string>

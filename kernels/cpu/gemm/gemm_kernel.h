@@ -13,7 +13,7 @@ struct GemmPart {
   size_t row, row_end, column, column_end;
 };
 
-// Where a tile of c goes, and what is added to it.
+// The destination of a tile of c, and the matrix added to it.
 struct TileOut {
   std::byte* c;
   DType c_type;

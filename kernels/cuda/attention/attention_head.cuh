@@ -1,5 +1,5 @@
-// Where a head lies in the arrays of a batch. A `pair` is batch row * heads + head of queries, a
-// `group` is batch row * kv_heads + head of keys and values: the pairs that read a group follow
+// The position of a head in the arrays of a batch. A `pair` is batch row * heads + head of queries,
+// a `group` is batch row * kv_heads + head of keys and values: the pairs that read a group follow
 // each other, so group = pair / members. Their numbers have 32 bits, as blocks do: a GPU divides
 // such in a few instructions, and longer ones in a call.
 #pragma once

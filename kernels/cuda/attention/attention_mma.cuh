@@ -22,7 +22,7 @@ constexpr float kLn2 = 0.693147181f;
 
 __device__ __forceinline__ int lane() { return int(threadIdx.x) % kWarpLanes; }
 __device__ __forceinline__ int warp() { return int(threadIdx.x) / kWarpLanes; }
-// Where register i of a SumFragment lies in its 16 x 8 (mma_fragments.cuh).
+// Row and column of register i of a SumFragment in its 16 x 8 tile (mma_fragments.cuh).
 __device__ __forceinline__ int row_of(int i) { return lane() / 4 + 8 * (i / 2); }
 __device__ __forceinline__ int column_of(int i) { return lane() % 4 * 2 + i % 2; }
 

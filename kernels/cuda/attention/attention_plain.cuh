@@ -20,8 +20,8 @@ constexpr int kRowFloats = kTile + 4;
 constexpr int kTileFloats = kTile * kRowFloats;
 constexpr size_t kSharedBytes = 2 * kTileFloats * sizeof(float);  // two tiles: left and right
 
-// What a thread holds of a (kTile, kTile) product: rows row(i), and columns column(j) of products
-// by rows, or 4 * across() + j of products by columns.
+// The elements of a (kTile, kTile) product that a thread holds: rows row(i), and columns column(j)
+// of products by rows, or 4 * across() + j of products by columns.
 constexpr int kRows = 8;
 constexpr int kColumns = 4;
 constexpr int kAcross = kTile / kColumns;  // threads

@@ -22,7 +22,7 @@ class CudaAttention : public AttentionOps {
  public:
   // `slicing` is cuDNN's. kUnavailable: `by` is kCudnn, which cannot be loaded.
   CudaAttention(CudaQueue& queue, AttentionBy by, const CudnnSlicing& slicing);
-  // "attention by cuDNN 9.19.0", or why it is not; "" if nobody asked for it.
+  // "attention by cuDNN 9.19.0", or the reason why it is not used; "" if it was not requested.
   [[nodiscard]] const std::string& attention_description() const { return description_; }
 
  private:

@@ -1,6 +1,6 @@
-// What gxp uses of cuDNN's backend interface ("graph API"): its functions by their names without
-// "cudnn" and "Backend", and its numbers, as they are in every cuDNN 9. Nothing needs cuDNN's
-// headers; where they are, tests/cuda/cudnn/abi_check.cc holds this against them.
+// The part of cuDNN's backend API ("graph API") that gxp uses: its functions by their names without
+// "cudnn" and "Backend", and its numbers, which are the same in every cuDNN 9. Nothing needs
+// cuDNN's headers; if they are installed, tests/cuda/cudnn/abi_check.cc compares this with them.
 #pragma once
 
 #include <cstddef>

@@ -16,7 +16,8 @@
 
 namespace gxp {
 
-// What a plan is for: a GPU, by a handle of cuDNN, or properties of one that need not be here.
+// The target of a plan: a GPU, by a cuDNN handle, or the properties of a GPU that need not be
+// present.
 struct CudnnTarget {
   CudnnContext* handle = nullptr;
   void* properties = nullptr;  // a CudnnObject::kDeviceProperties
@@ -34,7 +35,7 @@ class CudnnObjects {
     int64_t count;
     const void* values;
   };
-  // With these attributes, and finalized; null once something was refused. Owned by this.
+  // Creates an object with these attributes and finalizes it; null after an error. Owned by this.
   void* make(CudnnObject type, std::span<const Value> values);
   // Made but not finalized, for cuDNN to fill in.
   void* make_empty(CudnnObject type);
@@ -43,7 +44,7 @@ class CudnnObjects {
 
   // "matmul: CUDNN_STATUS_NOT_SUPPORTED: ..."; "" if nothing was refused.
   [[nodiscard]] const std::string& refusal() const { return refusal_; }
-  // Forgets a refusal, and says what it was.
+  // Clears the last error and returns its text.
   std::string take_refusal() { return std::exchange(refusal_, {}); }
   [[nodiscard]] const CudnnFunctions& functions() const { return functions_; }
 

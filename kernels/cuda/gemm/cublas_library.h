@@ -23,7 +23,7 @@ struct CublasLibrary {
   decltype(&cublasLtMatmul) matmul;
 };
 
-// Loaded once, and kept. Throws kUnavailable, with the loader's reason, if it is not there.
+// Loaded once, and kept. Throws kUnavailable, with the loader's reason, if it cannot be loaded.
 const CublasLibrary& cublas_library();
 
 }  // namespace gxp

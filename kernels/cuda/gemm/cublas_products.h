@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt, with what it does on the way out of them.
+// Matrix products by cuBLASLt, with its epilogues.
 #pragma once
 
 #include <array>
@@ -63,12 +63,13 @@ class CublasProducts {
   static constexpr size_t kWorkspaceBytes = kProductWorkspaceBytes;
 
   // `cache`: the file of choice_cache.h, for which each product's algorithms are timed once; "":
-  // the first that runs, in cuBLASLt's order, the best first. `tf32`: of operands of f32, 10 bits of
-  // the fraction count, by tensor cores. `queue` outlives it.
+  // the first that runs, in cuBLASLt's order, the best first. `tf32`: of operands of f32, 10 bits
+  // of the fraction count, by tensor cores. `queue` outlives it.
   CublasProducts(CudaQueue& queue, const std::string& cache, bool tf32 = false);
   ~CublasProducts();
-  // Queues it. kDevice if cuBLASLt knows no way. Where the GPU has no memory for the trials, which
-  // is not in the run's plan, the product is treated as if there were no cache, with a warning.
+  // Queues it. kDevice if cuBLASLt knows no way. If the GPU has no memory for the trials (the run's
+  // plan does not include it), a warning is logged and the product is done as if there were no
+  // cache.
   void multiply(const Product& product, const ProductPlaces& places);
   // Whether cuBLASLt knows a way. It may not know one for some ends, by shapes, alignments and
   // versions.
@@ -76,8 +77,8 @@ class CublasProducts {
   // Whether the product's end is fused: if cuBLASLt knows a way and, with a cache, unless it was
   // timed to be slower than apart.
   bool fuses(const Product& product, const ProductPlaces& places, const FusionTrial& trial);
-  // Milliseconds of each of cuBLASLt's algorithms, in its order; of those that fail, none. kDevice:
-  // no memory for the trial.
+  // The times of cuBLASLt's algorithms in milliseconds, in its order; none for algorithms that
+  // fail. kDevice: no memory for the trial.
   std::vector<float> candidate_times(const Product& product, const ProductPlaces& places);
 
  private:

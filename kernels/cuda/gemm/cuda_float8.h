@@ -18,7 +18,8 @@ struct Float8Matrix {
 // kProductCopyAlignment; `at` moves past them. x is read once more if it has no `largest`.
 Float8Matrix make_float8(CudaQueue& queue, std::byte*& at, const ConstTensor& x, Float8 type,
                          Float8Ways ways);
-// The same of a weight, both ways, in kept memory; no kernel if they are there. Else `at` is used.
+// The same for a weight, in both layouts, in kept memory; no kernel runs if they are already there.
+// Else `at` is used.
 Float8Matrix weight_codes(CudaQueue& queue, std::byte*& at, const ConstTensor& weight,
                           Float8Ways ways, const KeptCodes& kept);
 

@@ -1,4 +1,4 @@
-// "did you mean": the known name that a misspelt one is nearest to.
+// "did you mean": the known name that is nearest to a misspelt one.
 #pragma once
 
 #include <span>

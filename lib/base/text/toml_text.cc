@@ -20,7 +20,7 @@ std::string_view wrong_in_header(std::string_view line) {
   return "a name must follow '['";
 }
 
-constexpr std::string_view kBeyondAscii = "letters beyond ASCII must stand in quotes";
+constexpr std::string_view kBeyondAscii = "non-ASCII letters must be quoted";
 
 bool is_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||

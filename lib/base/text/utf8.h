@@ -18,7 +18,7 @@ constexpr bool continues_utf8(char byte) {
 }
 
 // Text that begins with UTF-16's byte order mark, as PowerShell writes files, in UTF-8; text that
-// begins with UTF-8's mark without it; other text as it is. What is no character becomes U+FFFD.
+// begins with UTF-8's mark without it; other text as it is. Invalid sequences become U+FFFD.
 std::string to_utf8(std::string text);
 
 }  // namespace gxp

@@ -246,7 +246,7 @@ ZeroModel read_model_states(const std::vector<std::string>& paths, bool is_stage
     ZeroGroup frozen_here = read_frozen_shapes(file);
     const bool is_first = path == paths.front();
     if (!is_first && (groups != model.groups || frozen_here != frozen))
-      fail(ErrorKind::kCorrupt, "{}: its parameters are not those of {}", file.where,
+      fail(ErrorKind::kCorrupt, "{}: its parameters differ from those of {}", file.where,
            paths.front());
     take_fragments(file, frozen_here, paths.size(), parts);
     if (!is_first) continue;
@@ -325,7 +325,7 @@ void finish_weights(const ZeroModel& model, const std::string& where,
     if (weights.contains(alias)) continue;
     const auto found = weights.find(owner);
     if (found == weights.end())
-      fail(ErrorKind::kCorrupt, "{}: '{}' is shared with '{}', which is not there", where, alias,
+      fail(ErrorKind::kCorrupt, "{}: '{}' is shared with '{}', which is missing", where, alias,
            owner);
     NamedTensor copy = tensors[found->second];
     copy.info.name = alias;

@@ -60,12 +60,12 @@ NamedTensors read_unpartitioned(const std::string& path);
 bool is_unpartitioned(const std::string& path);
 
 // Puts the groups of parameters that the optimizer lists, by number, into `result` with
-// the names that the shapes have; a warning says so if they cannot be told.
+// the names that the shapes have; a warning says so if they are unknown.
 void keep_groups(std::vector<ParameterGroup> groups, const std::vector<ZeroGroup>& shapes,
                  const std::string& where, NamedTensors& result);
 
-// Adds the aliases that are not there, as copies of their owners, and puts all in the module's
-// order. kCorrupt, naming `where`: a name twice, an owner that is not there.
+// Adds missing aliases as copies of their owners, and puts all in the module's order. kCorrupt,
+// naming `where`: a duplicate name, a missing owner.
 void finish_weights(const ZeroModel& model, const std::string& where,
                     std::vector<NamedTensor>& tensors);
 

@@ -30,8 +30,7 @@ NamedTensor read_flat(const OptimFile& file, PickleValue value, const std::strin
   const std::string where = fmt::format("{}: {}", file.where, name);
   const TorchTensor tensor = to_tensor(value, where);
   if (tensor.shape.size() != 1 || (tensor.shape[0] > 1 && tensor.strides[0] != 1))
-    fail(ErrorKind::kCorrupt, "{}: a tensor of one dimension and consecutive elements expected",
-         where);
+    fail(ErrorKind::kCorrupt, "{}: expected a contiguous one-dimensional tensor", where);
   return file.archive.tensor(value, name, role);
 }
 
@@ -147,15 +146,13 @@ void check_counts(PickleValue state, size_t ranks, const std::string& where) {
   for (const uint64_t each : counts)
     if (each != ranks)
       fail(ErrorKind::kCorrupt,
-           "{}: {} partitions, but the files are of {} ranks: some are missing, or these are the "
-           "parameters of experts, which gxp does not read",
+           "{}: {} partitions, but the files are of {} ranks: files are missing, or these are "
+           "parameters of MoE experts, which gxp does not read",
            place, each, ranks);
   const auto experts = find_member(state, "ds_zero_partition_groups", where);
   if (experts && !experts->is_none())
     fail(ErrorKind::kCorrupt,
-         "{}: ds_zero_partition_groups: the partitions of experts, which gxp "
-         "does not read",
-         where);
+         "{}: ds_zero_partition_groups: partitions of MoE experts, which gxp does not read", where);
 }
 
 void check_partition_bytes(const OptimStates& states) {

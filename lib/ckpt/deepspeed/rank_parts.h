@@ -1,4 +1,4 @@
-// Tensors whose elements lie in flat partitions of several ranks.
+// Tensors whose elements are in flat partitions of several ranks.
 #pragma once
 
 #include <cstdint>

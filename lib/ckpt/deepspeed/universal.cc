@@ -174,8 +174,8 @@ void check_states(const std::vector<NamedTensor>& tensors, const std::string& ze
   for (const auto& [some, name] : kinds)
     for (const auto& [all, other] : kinds)
       if (some != all && std::ranges::includes(all, some))
-        fail(ErrorKind::kCorrupt, "read {}/{}: optimizer state is missing that '{}' has", zero,
-             name, other);
+        fail(ErrorKind::kCorrupt,
+             "read {}/{}: optimizer state is missing here but present for '{}'", zero, name, other);
 }
 
 ZeroModel read_universal_model(const std::string& directory) {

@@ -46,8 +46,8 @@ using FilesByRank = std::map<uint64_t, std::string>;
 void add_rank(FilesByRank& files, uint64_t rank, const std::string& path) {
   const auto [place, fresh] = files.emplace(rank, path);
   if (!fresh)
-    fail(ErrorKind::kCorrupt, "read {}: {} is of the same rank; files of two checkpoints", path,
-         place->second);
+    fail(ErrorKind::kCorrupt, "read {}: {} has the same rank; the files are of two checkpoints",
+         path, place->second);
 }
 
 std::vector<std::string> in_order(const FilesByRank& files, std::string_view end,
@@ -56,7 +56,7 @@ std::vector<std::string> in_order(const FilesByRank& files, std::string_view end
   for (const auto& [rank, path] : files) {
     if (rank != paths.size())
       fail(ErrorKind::kCorrupt,
-           "read {}: the file *{} of rank {} is missing, that of rank {} is not", directory, end,
+           "read {}: the file *{} is missing for rank {} but present for rank {}", directory, end,
            paths.size(), rank);
     paths.push_back(path);
   }
@@ -90,7 +90,7 @@ std::string tag_directory(const std::string& path, const std::string& latest) {
          tag.substr(0, 80));
   std::string directory = path + "/" + tag;
   if (!path_exists(directory))
-    fail(ErrorKind::kCorrupt, "read {}: it names '{}', which is not there", file, tag);
+    fail(ErrorKind::kCorrupt, "read {}: it names '{}', which does not exist", file, tag);
   return directory;
 }
 

@@ -34,7 +34,7 @@ bool is_zero_file(std::string_view name);
 // such file. kCorrupt: the file names no plain directory in `path`.
 std::string tag_directory(const std::string& path, const std::string& latest);
 
-// kCorrupt: a rank's file is missing or there twice, or one of those that are refused is there.
+// kCorrupt: a rank's file is missing or occurs twice, or an unsupported file is present.
 ZeroFiles list_zero_files(const std::string& directory);
 
 }  // namespace gxp

@@ -96,7 +96,7 @@ void check_lengths(const ZeroPartition& partition, const FlatLayout& layout, siz
     const uint64_t count = tensor.info.count();
     if (count < own || count > layout.partition)
       fail(ErrorKind::kCorrupt,
-           "{}: {} elements of {}; the shapes ask for {}, up to {} with padding", where, count,
+           "{}: {} elements of {}; the shapes require {}, or up to {} with padding", where, count,
            to_string(role), own, layout.partition);
   }
 }
@@ -166,7 +166,7 @@ FlatLayout check_flat_group(const std::vector<OptimStates>& ranks, const ZeroGro
     const ZeroPartition& partition = ranks[r].partitions[g];
     const std::string where = place_of(ranks[r], g);
     if (partition.alignment != alignment)
-      fail(ErrorKind::kCorrupt, "{}: param_alignment_paddings are not rank 0's", where);
+      fail(ErrorKind::kCorrupt, "{}: param_alignment_paddings differ from rank 0's", where);
     check_lengths(partition, layout, r, where);
     check_padding(partition, layout, r, ranks.size(), where);
     if (has_slices) check_slices(partition, group, layout, r, where);

@@ -2,7 +2,7 @@
 // in them. Read: elements of F32, F16, BF16, F64 and I8 to I64; the same are written.
 //
 // A file of a family that both know holds that model: gxp's names, layout and settings. All others
-// hold named tensors: their names and layout stay as they are in the file.
+// hold named tensors, whose names and layout are unchanged.
 #pragma once
 
 #include <string>

@@ -124,14 +124,16 @@ bool is_narrow(StorageDType dtype) {
   return dtype == StorageDType::kBF16 || dtype == StorageDType::kF16;
 }
 
-enum class GgufWay { kToGguf, kFromGguf };
+enum class GgufDirection { kToGguf, kFromGguf };
 
-NamedTensor in_form(NamedTensor tensor, GgufForm form, const ModelConfig& model, GgufWay way) {
+NamedTensor in_form(NamedTensor tensor, GgufForm form, const ModelConfig& model,
+                    GgufDirection direction) {
   if (form == GgufForm::kTransposed && tensor.info.shape.size() == 2)
     return transposed(std::move(tensor));
   if (form == GgufForm::kQueryRows || form == GgufForm::kKeyRows)
-    return with_rotary_rows(std::move(tensor), uint64_t(model.channels_per_head()),
-                            way == GgufWay::kToGguf ? RotaryRows::kPairs : RotaryRows::kHalves);
+    return with_rotary_rows(
+        std::move(tensor), uint64_t(model.channels_per_head()),
+        direction == GgufDirection::kToGguf ? RotaryRows::kPairs : RotaryRows::kHalves);
   return tensor;
 }
 
@@ -262,7 +264,7 @@ NamedTensor from_gguf(const NamedTensor& stored, const GgufPlace& place, const s
   const bool was_narrow = widened_from && is_narrow(*widened_from) && is_always_f32(stored.info) &&
                           stored.info.dtype == StorageDType::kF32;
   if (was_narrow) tensor = narrowed(std::move(tensor), *widened_from);
-  tensor = in_form(std::move(tensor), place.form, model, GgufWay::kFromGguf);
+  tensor = in_form(std::move(tensor), place.form, model, GgufDirection::kFromGguf);
   tensor.info.name = ours;
   return tensor;
 }
@@ -354,7 +356,7 @@ std::vector<NamedTensor> to_gguf(const std::vector<NamedTensor>& weights,
   std::vector<NamedTensor> result;
   for (const NamedTensor& weight : weights) {
     const GgufPlace place = place_of(weight.info.name, family);
-    NamedTensor tensor = in_form(weight, place.form, model, GgufWay::kToGguf);
+    NamedTensor tensor = in_form(weight, place.form, model, GgufDirection::kToGguf);
     tensor.info.name = place.name;
     const bool widens = is_always_f32(tensor.info) && is_narrow(tensor.info.dtype);
     result.push_back(widens ? widened(std::move(tensor)) : std::move(tensor));

@@ -1,5 +1,5 @@
-// A Hugging Face config.json as the settings [model], and back. What it says besides is kept as it
-// is written, so that a directory of any model_type survives a conversion.
+// A Hugging Face config.json as the settings [model], and back. All other keys are kept as written,
+// so that a directory of any model_type survives a conversion.
 #pragma once
 
 #include <optional>

@@ -15,7 +15,7 @@ namespace {
 
 using Size = HuggingFaceFamily::Size;
 using Fact = HuggingFaceFamily::Fact;
-using OtherType = HuggingFaceFamily::Kin;
+using OtherType = HuggingFaceFamily::RelatedType;
 
 Json value_of(const Json& config, std::string_view key) {
   return config.is_object() ? config.value(std::string(key), Json()) : Json();
@@ -28,31 +28,33 @@ std::string to_words(const Json& value) {
 
 // What changes the function of some model, and of which gxp computes only the value at which it
 // changes nothing: `neutral`, or null, or no such key.
-struct Neutral {
+struct NeutralSetting {
   const char* key;
   std::variant<std::monostate, bool, double> neutral = {};  // none: any value changes it
 };
 
 constexpr std::array kNeutral = {
     // Caps and factors: Gemma, Granite, Cohere, MiniCPM.
-    Neutral{"attn_logit_softcapping"}, Neutral{"final_logit_softcapping"},
-    Neutral{"query_pre_attn_scalar"}, Neutral{"attention_multiplier"},
-    Neutral{"embedding_multiplier", 1.0}, Neutral{"residual_multiplier", 1.0},
-    Neutral{"logits_scaling", 1.0}, Neutral{"logit_scale", 1.0}, Neutral{"scale_emb", 1.0},
-    Neutral{"scale_depth"}, Neutral{"dim_model_base"}, Neutral{"clip_qkv"},
+    NeutralSetting{"attn_logit_softcapping"}, NeutralSetting{"final_logit_softcapping"},
+    NeutralSetting{"query_pre_attn_scalar"}, NeutralSetting{"attention_multiplier"},
+    NeutralSetting{"embedding_multiplier", 1.0}, NeutralSetting{"residual_multiplier", 1.0},
+    NeutralSetting{"logits_scaling", 1.0}, NeutralSetting{"logit_scale", 1.0},
+    NeutralSetting{"scale_emb", 1.0}, NeutralSetting{"scale_depth"},
+    NeutralSetting{"dim_model_base"}, NeutralSetting{"clip_qkv"},
     // Norms of queries and keys: Qwen 3, Phi, OLMo 2, StableLM.
-    Neutral{"qk_norm", false}, Neutral{"use_qk_norm", false}, Neutral{"qk_layernorm", false},
+    NeutralSetting{"qk_norm", false}, NeutralSetting{"use_qk_norm", false},
+    NeutralSetting{"qk_layernorm", false},
     // Blocks of another form: GPT-NeoX, Falcon, mixtures of experts.
-    Neutral{"use_parallel_residual", false}, Neutral{"parallel_attn", false},
-    Neutral{"num_experts", 0.0}, Neutral{"num_local_experts", 0.0},
-    Neutral{"n_routed_experts", 0.0}, Neutral{"moe_num_experts", 0.0},
+    NeutralSetting{"use_parallel_residual", false}, NeutralSetting{"parallel_attn", false},
+    NeutralSetting{"num_experts", 0.0}, NeutralSetting{"num_local_experts", 0.0},
+    NeutralSetting{"n_routed_experts", 0.0}, NeutralSetting{"moe_num_experts", 0.0},
     // Positions and masks: SmolLM 3, Falcon, MPT, BERT.
-    Neutral{"alibi", false}, Neutral{"use_alibi", false}, Neutral{"rope_interleave", false},
-    Neutral{"rope_interleaved", false}, Neutral{"use_bidirectional_attention", false},
-    Neutral{"is_causal", true}, Neutral{"add_cross_attention", false},
-    Neutral{"is_encoder_decoder", false},
+    NeutralSetting{"alibi", false}, NeutralSetting{"use_alibi", false},
+    NeutralSetting{"rope_interleave", false}, NeutralSetting{"rope_interleaved", false},
+    NeutralSetting{"use_bidirectional_attention", false}, NeutralSetting{"is_causal", true},
+    NeutralSetting{"add_cross_attention", false}, NeutralSetting{"is_encoder_decoder", false},
     // Stored numbers that are no weights before they are scaled.
-    Neutral{"quantization_config"}, Neutral{"compression_config"}};
+    NeutralSetting{"quantization_config"}, NeutralSetting{"compression_config"}};
 
 bool is_silent_or(const Json& config, std::string_view key, const Json& wanted) {
   const Json value = value_of(config, key);
@@ -60,7 +62,7 @@ bool is_silent_or(const Json& config, std::string_view key, const Json& wanted) 
 }
 
 std::string neutral_obstacle(const Json& config) {
-  for (const Neutral& row : kNeutral) {
+  for (const NeutralSetting& row : kNeutral) {
     const Json wanted = std::visit(
         [](const auto& value) -> Json {
           if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::monostate>)

@@ -1,7 +1,7 @@
-// Why gxp does not compute the model that a config.json describes. Every key that changes what a
-// model computes is one that gxp computes as it is set, or an obstacle that is named.
-// Source: transformers 5.24, models/*/{configuration,modeling}_*.py, modeling_rope_utils.py.
-// Only the .cc files of this folder include it.
+// Why gxp does not compute the model that a config.json describes. Every key that changes a model's
+// computation is either supported by gxp with its value, or reported as an obstacle. Source:
+// transformers 5.24, models/*/{configuration,modeling}_*.py, modeling_rope_utils.py. Only the .cc
+// files of this folder include it.
 #pragma once
 
 #include <string>

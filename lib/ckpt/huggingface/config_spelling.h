@@ -1,5 +1,5 @@
-// What transformers 4 and 5 say differently in config.json, and the key that both read with other
-// defaults for each model: whether the head is tied.
+// The differences between transformers 4 and 5 in config.json, and the key that both read with
+// other defaults for each model: whether the head is tied.
 // Source: transformers 5.23, modeling_rope_utils.py and models/*/configuration_*.py.
 // Only the .cc files of this folder include it.
 #pragma once

@@ -30,10 +30,10 @@ uint64_t verify_huggingface(const std::string& path);
 void add_neighbouring_config(const std::string& path, NamedTensors& tensors);
 
 // The weights as the family's class (HuggingFaceFamily::architecture) saves them; config.json, with
-// all that an earlier one said (make_model_config()); and copies of the companions. A model that
-// gxp cannot compute, or that has tensors for which its family has no place, keeps all as they are.
-// DIR is made, or entered. kConfig: neither the model's settings nor a config.json are known, or
-// they make no model; kCorrupt: a tensor that they ask for is not there.
+// all that an earlier one said (make_model_config()); and copies of the companions. The tensors of
+// a model that gxp cannot compute, or with tensors unknown to its family, are unchanged. DIR is
+// made, or entered. kConfig: neither the model's settings nor a config.json are known, or they make
+// no model; kCorrupt: a tensor that they ask for is not there.
 void write_huggingface(const NamedTensors& tensors, const std::string& directory,
                        const WriteOptions& options);
 // The files that it would write, whatever the path. Errors: the same.

@@ -14,8 +14,8 @@ namespace gxp {
 // Reads no tensor. kCorrupt: the config.json is no JSON object.
 std::string foreign_model(const NamedTensors& tensors);
 
-// What keeps the weights from being those of `model`, in words; "" if nothing does, as far as the
-// file tells. In this order:
+// The reason why these cannot be the weights of `model`, in words; "" if the file shows none. In
+// this order:
 //   model      foreign_model()
 //   settings   all that the file records and that differ, sizes with their defaults filled in;
 //              model.context counts only where the model has a table of positions

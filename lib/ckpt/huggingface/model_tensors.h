@@ -11,17 +11,17 @@
 
 namespace gxp {
 
-// model.family as the settings tell it; "" if they do not.
+// model.family from the settings; "" if they have none.
 std::string family_told(const KeyValues& settings);
 
 // The model.* settings from which model_of() (config_json.h) makes the same model.
 KeyValues settings_of(const ModelConfig& model);
 
 // The weights of `model` under gxp's names, in its order. `act` begins the errors ("write a GGUF
-// file"). kCorrupt: one is missing or has another shape. kConfig: the source has others, which would
-// be lost: the biases of a Llama, the scales of quantized weights, or a head that is not the token
-// table although the model ties the two. A stored head that is the table, and the frequencies of
-// rotary positions, which follow from rope_theta, are left out.
+// file"). kCorrupt: one is missing or has another shape. kConfig: the source has others, which
+// would be lost: the biases of a Llama, the scales of quantized weights, or a head that is not the
+// token table although the model ties the two. A stored head that is the table, and the frequencies
+// of rotary positions, which follow from rope_theta, are left out.
 std::vector<NamedTensor> weights_of_model(const NamedTensors& source, const ModelConfig& model,
                                           std::string_view act);
 

@@ -192,7 +192,7 @@ LlmcPlan plan_llmc(const NamedTensors& source) {
   LlmcPlan plan;
   plan.model = model_of(source.config);
   if (plan.model.norm_eps != kLlmcNormEps)
-    fail(ErrorKind::kConfig, "write an llm.c file: llm.c uses norm_eps {}, the source {}",
+    fail(ErrorKind::kConfig, "write an llm.c file: llm.c uses norm_eps {}, the source has {}",
          kLlmcNormEps, plan.model.norm_eps);
   if (plan.model.hidden % plan.model.heads != 0)
     fail(ErrorKind::kConfig, "write an llm.c file: {} heads do not divide {} channels",

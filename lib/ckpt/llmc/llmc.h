@@ -24,10 +24,9 @@ namespace gxp {
 // Whether `path` is a regular file that begins with llm.c's number for models.
 bool is_llmc(const std::string& path);
 
-// Tensors under gxp's names, and the model's settings. The file must have the size that its header
-// tells, to the byte; kCorrupt otherwise, and for sizes that make no model. Rows of wte beyond V
-// are left out, and a warning says so if they are not all zero. Cost: reads the header and those
-// rows.
+// Tensors under gxp's names, and the model's settings. The file must have exactly the size that its
+// header declares; kCorrupt otherwise, and for sizes that make no model. Rows of wte beyond V are
+// left out, and a warning says so if they are not all zero. Cost: reads the header and those rows.
 NamedTensors read_llmc(const std::string& path);
 
 // kConfig: `tensors` is no GPT-2 whose settings are known, its weights are not all F32 or all BF16,

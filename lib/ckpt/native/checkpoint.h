@@ -1,5 +1,5 @@
-// Reads a checkpoint in gxp's own format, at any world size: each rank asks for the elements it
-// owns.
+// Reads a checkpoint in gxp's own format, at any world size: each rank requests the elements that
+// it owns.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ namespace gxp {
 class Checkpoint {
  public:
   // `path` is a step directory, or one that holds step directories, of which the newest complete
-  // one is taken. kIo: there is none, or it cannot be told (see complete_steps()), or a data file
-  // is missing; kCorrupt: the manifest or the size of a data file is not what it must be. Contents
-  // are not hashed: see verify().
+  // one is taken. kIo: there is none, or this cannot be determined (see complete_steps()), or a
+  // data file is missing; kCorrupt: the manifest or the size of a data file is wrong. Contents are
+  // not hashed: see verify().
   static Checkpoint open(const std::string& path);
 
   [[nodiscard]] const std::string& path() const { return path_; }  // the step directory
@@ -46,7 +46,7 @@ class Checkpoint {
   Manifest manifest_;
 };
 
-// Reads a data file from its beginning to its end, and hashes it on the way.
+// Reads a data file sequentially and hashes it.
 class DataFileReader {
  public:
   // `file`: an index into the manifest's. The checkpoint outlives it. Errors: as Checkpoint::open.
@@ -65,14 +65,15 @@ class DataFileReader {
   Hasher hasher_;
 };
 
-// Whether `path` is or holds a step directory. kIo if it is a directory and that cannot be told.
+// Whether `path` is or contains a step directory. kIo if it is a directory and this cannot be
+// determined.
 bool is_gxp_checkpoint(const std::string& path);
 NamedTensors read_gxp_checkpoint(const std::string& path);
 // The checkpoint, which outlives it, as every format presents one.
 NamedTensors tensors_of(const Checkpoint& checkpoint);
 
-// `path` becomes a directory with one complete checkpoint with all that is known, in as many files
-// as the options ask for.
+// `path` becomes a directory with one complete checkpoint of all tensors and settings, in the
+// number of files that the options request.
 void write_gxp_checkpoint(const NamedTensors& tensors, const std::string& path,
                           const WriteOptions& options);
 // The files that it would write.

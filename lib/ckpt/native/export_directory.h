@@ -16,7 +16,7 @@ namespace gxp {
 inline constexpr const char* kExportName = "huggingface";
 
 // Whether a name in a step directory is of an export, or of one that is being written:
-// "huggingface/" and what lies in it.
+// "huggingface/" and its files.
 bool is_export_file(std::string_view name);
 
 struct ExportOptions {
@@ -27,7 +27,7 @@ struct ExportOptions {
 };
 
 // Writes the weights of the complete checkpoint in `step_directory`, each number rounded once, and
-// returns the path. One that is there is replaced. Errors: write_checkpoint()'s; kPeer, and nothing
+// returns the path. An existing one is replaced. Errors: write_checkpoint()'s; kPeer, and nothing
 // is left, after a stop is requested. Numbers that become infinite are counted in a warning.
 // Cost: as write_checkpoint(); optimizer state is not read, and hashes are not compared again.
 std::string export_weights(const std::string& step_directory, const ExportOptions& options,

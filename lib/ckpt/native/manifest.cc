@@ -129,11 +129,12 @@ void check_tensor(const LogicalTensor& tensor, const Manifest& manifest, ErrorKi
   uint64_t next = 0;
   for (const Piece& piece : tensor.pieces) {
     if (piece.begin != next || piece.count == 0 || piece.count > *count - next)
-      fail(kind, "{}: a piece covers elements {} + {}, expected one from {} on, of {}", where,
-           piece.begin, piece.count, next, *count);
+      fail(kind,
+           "{}: a piece has first element {} and {} elements; expected first element {} of {}",
+           where, piece.begin, piece.count, next, *count);
     next += piece.count;
     if (piece.file >= manifest.files.size())
-      fail(kind, "{}: file {} of {}", where, piece.file, manifest.files.size());
+      fail(kind, "{}: data file {} is not one of the {}", where, piece.file, manifest.files.size());
     const DataFile& file = manifest.files[piece.file];
     if (piece.file_offset > file.bytes || piece.count * element > file.bytes - piece.file_offset)
       fail(kind, "{}: {} elements at byte {} reach beyond {} with {} bytes", where, piece.count,

@@ -1,8 +1,8 @@
 // The manifest of a checkpoint in gxp's own format; docs/FORMAT.md has its grammar and an example.
 //
 // A step directory holds manifest.json and the data files it names. Tensors are logical: a name and
-// a global shape; where their elements lie is a list of pieces, so that the world size and the
-// strategy which wrote a checkpoint do not matter to who reads it.
+// a global shape; a list of pieces locates their elements, so that readers do not depend on the
+// world size and the strategy of the writer.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct DataFile {
   std::string hash;  // hash_hex() of the content
 };
 
-// What the trainer says about a checkpoint.
+// The trainer's facts about a checkpoint.
 struct CheckpointInfo {
   uint64_t step = 0;              // 0: not known, as of converted weights
   uint64_t samples_consumed = 0;  // by all ranks: where the data goes on; 0: not known

@@ -24,8 +24,8 @@ std::string data_file_name(int rank, int files, bool frozen = false);
 // Whether it is a name of any of the three kinds.
 bool is_step_entry(std::string_view name);
 
-// Whether `directory` has a manifest; false if there is no such directory. kIo if that cannot be
-// told: no permission, a failing disk, a link that leads nowhere.
+// Whether `directory` has a manifest; false if there is no such directory. kIo if this cannot be
+// determined: no permission, a failing disk, a dangling link.
 bool has_manifest(const std::string& directory);
 
 // The steps that `dir` holds complete checkpoints of, rising. Empty only if there is no such
@@ -33,7 +33,7 @@ bool has_manifest(const std::string& directory);
 // be the newest one, and who took it for absent would start again, or at an older step.
 std::vector<uint64_t> complete_steps(const std::string& dir);
 
-// Where the complete checkpoint of `step` lies, "DIR/step-00000010" or the one that was moved
+// The path of the complete checkpoint of `step`: "DIR/step-00000010", or the one that was moved
 // aside.
 std::string step_path(const std::string& dir, uint64_t step);
 

@@ -1,6 +1,6 @@
 // Files that did not change from one checkpoint to the next, such as those of frozen parameters:
 // the new checkpoint gets another name for the older file (a hard link) in place of a copy. Either
-// checkpoint may go; the file stays as long as it has a name.
+// checkpoint may be removed; the file exists as long as one link to it remains.
 #pragma once
 
 #include <string>

@@ -7,10 +7,10 @@
 //   rank 0      publish_checkpoint(dir, parts, info, retention);
 //
 // Files are written to DIR/.step-00000010.partial/, hashed on the way and made durable. Publishing
-// looks whether all of them are there, writes the manifest, makes it and the directory durable,
-// renames the directory to step-00000010 and makes the rename durable; then older checkpoints and
-// stale partial directories are removed, as far as they are gxp's (own_files.h). A tensor that
-// several ranks hold is added by one of them, or by each of them in part.
+// checks that all of them exist, writes the manifest, makes it and the directory durable, renames
+// the directory to step-00000010 and makes the rename durable; then older checkpoints and stale
+// partial directories are removed, as far as they are gxp's (own_files.h). A tensor that several
+// ranks hold is added by one of them, or by each of them in part.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +32,9 @@ struct WriterRank {
   bool frozen = false;  // a file of its own, for what is not trained
 };
 
-// Writes one of a rank's files. Errors: kIo, naming path, bytes and the system's reason; the partial
-// directory is removed then, with what other ranks have put there: the checkpoint cannot complete.
-// kPeer: another rank that failed has removed the directory or the file.
+// Writes one of a rank's files. Errors: kIo, naming path, bytes and the system's reason; the
+// partial directory is removed then, with what other ranks have put there: the checkpoint cannot
+// complete. kPeer: another rank that failed has removed the directory or the file.
 // Without finish(), the destructor removes the file.
 class CheckpointWriter {
  public:
@@ -73,8 +73,8 @@ struct Retention {
 std::string publish_checkpoint(const std::string& dir, std::span<const FilePart> parts,
                                const CheckpointInfo& info, const Retention& retention);
 
-// Removes what killed runs have left: partial directories, and checkpoints that were being removed. No
-// rank writes a checkpoint meanwhile.
+// Removes what killed runs have left: partial directories, and checkpoints that were being removed.
+// No rank writes a checkpoint meanwhile.
 void remove_stale(const std::string& dir);
 
 // Removes the complete checkpoint of `step`, which loses its name first, so that none is ever seen

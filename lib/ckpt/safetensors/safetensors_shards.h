@@ -1,5 +1,6 @@
-// Directories of safetensors as torch's distributed checkpoint writes them (HuggingFaceStorageWriter
-// with save_distributed): each rank has files of its own with its blocks of the tensors.
+// Directories of safetensors as torch's distributed checkpoint writes them
+// (HuggingFaceStorageWriter with save_distributed): each rank has files of its own with its blocks
+// of the tensors.
 //
 //   shard-00002-model-00001-of-00003.safetensors   rank 1's file 1 of 3
 //   __metadata__ of each: "DCP_SHARDING_INFO": {"NAME": {"saved_offsets": [row, column, ...]}}
@@ -20,8 +21,8 @@ namespace gxp {
 bool is_sharded_safetensors(const std::string& path);
 
 // The whole tensors. kCorrupt: a number of a rank or a file is missing, files disagree about how
-// many there are, a file does not tell where its blocks belong, or the blocks of a tensor overlap,
-// leave a hole, or have several types. Holds all files open.
+// many there are, a file does not record the positions of its blocks, or the blocks of a tensor
+// overlap, leave a hole, or have several types. Holds all files open.
 NamedTensors read_sharded_safetensors(const std::string& path);
 
 }  // namespace gxp

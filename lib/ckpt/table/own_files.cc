@@ -151,7 +151,7 @@ std::string remove_own(const std::string& path, OwnsFile owns) noexcept {
   try {
     struct stat status = {};
     if (::lstat(path.c_str(), &status) < 0)
-      return errno == ENOENT ? "" : fmt::format("look at {}: {}", path, system_text(errno));
+      return errno == ENOENT ? "" : fmt::format("stat {}: {}", path, system_text(errno));
     if (!S_ISREG(status.st_mode)) return remove_directory(path, owns);
     return ::unlink(path.c_str()) == 0 ? ""
                                        : fmt::format("remove {}: {}", path, system_text(errno));

@@ -83,8 +83,8 @@ void check_optimizer(const NamedTensors& tensors, const CheckpointFormat& format
   const auto& lost = tensors.optimizer.lost;
   if (!format.keeps_optimizer_state || lost.empty()) return;
   fail(ErrorKind::kConfig,
-       "write {}: of the source's optimizer, gxp cannot keep {}; --drop-optimizer leaves the "
-       "optimizer out and keeps the weights",
+       "write {}: gxp cannot keep these parts of the source's optimizer: {}; --drop-optimizer "
+       "leaves the optimizer out and keeps the weights",
        format.name, fmt::join(lost, "; "));
 }
 

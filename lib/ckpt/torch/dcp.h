@@ -12,13 +12,13 @@
 // what dcp_metadata.h and torch_archive.h refuse: places of two values that overlap in a file or
 // reach beyond it, archives that hold another type or shape than .metadata says, or a tensor of
 // more bytes than the archive; checkpoints whose ranks have written a __R.metadata each
-// (use_collectives=False). Files stay open: one for each rank.
+// (use_collectives=False). It keeps one file per rank open.
 //
 // Written is what
 //   {"model": model.state_dict(), "optim": get_optimizer_state_dict(...), "step": n}
 // is saved as by one rank, each tensor as one chunk: dcp.load() opens it into a state dict of any
-// sharding. One or two groups of parameters have settings as in optimizer_settings.h. What gxp
-// knows of the run is in "gxp", an empty OrderedDict with a _metadata (pt_metadata.h).
+// sharding. One or two groups of parameters have settings as in optimizer_settings.h. gxp's facts
+// about the run are in "gxp", an empty OrderedDict with a _metadata (pt_metadata.h).
 #pragma once
 
 #include <cstdint>

@@ -139,7 +139,7 @@ void DcpMetadataReader::read_paths(PickleValue planner_data) {
   for (size_t i = 0; i < planner_data.size(); ++i) {
     const std::string_view key = dcp_key_text(planner_data.key(i), where_ + ": planner_data");
     if (!paths_.emplace(key, planner_data.value(i)).second)
-      fail(ErrorKind::kCorrupt, "{}: planner_data has it twice", where_of(key));
+      fail(ErrorKind::kCorrupt, "{}: it occurs twice in planner_data", where_of(key));
   }
 }
 

@@ -1,11 +1,11 @@
-// What the tensors of a DCP checkpoint are: weights, optimizer state, or a count of steps.
+// The kinds of tensors in a DCP checkpoint: weights, optimizer state, or a count of steps.
 //
 // Optimizer state is what lies under a key "state", as get_optimizer_state_dict() makes it: PATH/
 // state/PARAMETER/exp_avg (optimizer_state.h has the keys), or flattened, PATH/"state.PARAMETER.
-// exp_avg". It goes to the weight of that name. Everything else is a weight, and its name is its
-// path without the part that all weights have in common, or, where they have none ("model" and
-// "ema"), without what leads to the one "model", "state_dict", "model_state_dict" or "module". If
-// names would then meet, the weights keep their whole keys.
+// exp_avg". It is the state of the weight with that name. Everything else is a weight, and its name
+// is its path without the part that all weights have in common, or, where they have none ("model"
+// and "ema"), without what leads to the one "model", "state_dict", "model_state_dict" or "module".
+// If names would then meet, the weights keep their whole keys.
 #pragma once
 
 #include <optional>

@@ -51,10 +51,10 @@ class OptimizerGroups {
   void add(std::string_view key, PickleValue value);
   // "param_groups": all settings of all groups. kCorrupt, naming `where`.
   void add_all(PickleValue groups, const std::string& where);
-  // Puts optim.beta1, beta2, eps, weight_decay, ... into `config` and kLastRate into `state`, unless
-  // `tensors` has a configuration. A weight decay of 0 beside another one is the vectors'; without
-  // it, theirs is the same (optim.decay_vectors).
-  // Settings that differ among the groups are not among them, and the log says so.
+  // Puts optim.beta1, beta2, eps, weight_decay, ... into `config` and kLastRate into `state`,
+  // unless `tensors` has a configuration. Of two weight decays, one of 0 is that of vectors;
+  // otherwise vectors have the same one (optim.decay_vectors). Settings that differ among the
+  // groups are not among them, and the log says so.
   void finish(NamedTensors& tensors) const;
 
  private:

@@ -1,4 +1,4 @@
-// What torch.optim's optimizers keep, under the names of the parameters that it is kept of.
+// The state of torch.optim's optimizers, by parameter name.
 //
 // optimizer.state_dict() is {"state": {index: {"step", "exp_avg", ...}}, "param_groups":
 // [{"params": [index...], settings}]}: parameters are numbers, in the order in which the optimizer
@@ -42,7 +42,7 @@ struct OptimizerTensors {
   OptimizerRecord record;
 };
 
-// A weight: what it is, and whether it shares its place with an earlier one.
+// A weight, and whether it shares its storage with an earlier one.
 struct OptimizerWeight {
   TensorInfo info;
   bool is_tied = false;

@@ -15,8 +15,8 @@
 //
 // Any global is read; readers decide which ones they understand, and name the others in their
 // errors. Values are indices into an arena: a value that occurs often is stored once, a value may
-// contain itself, and neither reading nor destruction recurses. Who walks the tree must bound the
-// walk, in depth and in visits.
+// contain itself, and neither reading nor destruction recurses. Callers that walk the tree must
+// limit depth and visits.
 //
 // Protocols 2 to 5, with the opcodes that pickle.dumps and torch.save write. Refused: the text
 // forms of protocol 0, instances by INST and OBJ, dicts by DICT, extension codes, buffers out of
@@ -35,7 +35,7 @@
 namespace gxp {
 
 // Limits of one pickle. A value takes up to 60 bytes of memory, an item of a container 4, and a
-// text what it has: at most 500 MB beside the texts.
+// text its own size: at most 500 MB in addition to the texts.
 constexpr uint64_t kMaxPickleBytes = uint64_t{1} << 28;
 constexpr uint64_t kMaxPickleValues = uint64_t{1} << 22;
 constexpr uint64_t kMaxPickleItems = uint64_t{1} << 23;
@@ -59,8 +59,8 @@ enum class PickleKind : uint8_t {
 
 class Pickle;
 
-// One value of a Pickle, which must outlive it and stay where it is. Each accessor asks for its
-// kind: anything else is a mistake of the caller (GXP_ASSERT). For input there are to_text() and
+// One value of a Pickle, which must outlive it and stay where it is. Each accessor requires its
+// kind; any other kind is a mistake of the caller (GXP_ASSERT). For input there are to_text() and
 // its like below.
 class PickleValue {
  public:

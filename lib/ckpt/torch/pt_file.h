@@ -13,13 +13,12 @@
 //                                          such parts it is refused
 // The optimizer's settings are read as optimizer_settings.h says.
 // Numbers and texts at the top of the latter become metadata; "step", "global_step", "iteration" or
-// "iter_num" is the step, or else the one that all parameters' states have. What else is there is
-// left out, and the log says what. What of the optimizer cannot be kept, such as all of it if its
-// parameters' names cannot be told or there are several, is in OptimizerRecord::lost. An optimizer
-// alone is refused.
-// A directory with pytorch_model.bin, or with several such files and pytorch_model.bin.index.json
-// (weight_index.h), holds the weights of all, as transformers before 4.35 and DeepSpeed's
-// zero_to_fp32 write them.
+// "iter_num" is the step, or else the one that all parameters' states have. All other entries are
+// left out and logged. What of the optimizer cannot be kept, such as all of it if its parameters'
+// names cannot be told or there are several, is in OptimizerRecord::lost. An optimizer alone is
+// refused. A directory with pytorch_model.bin, or with several such files and
+// pytorch_model.bin.index.json (weight_index.h), holds the weights of all, as transformers before
+// 4.35 and DeepSpeed's zero_to_fp32 write them.
 // A whole pickled module is refused: its class would have to be imported. Views of one storage are
 // tensors of their own; together they may claim eight times the file's bytes and 64 MiB.
 //
@@ -54,10 +53,10 @@ namespace gxp {
 bool is_pt(const std::string& path);
 NamedTensors read_pt(const std::string& path);
 // What other formats have in common with it. Adds the weights of a state dict to `result`, and
-// tells of each whether it lies where an earlier one does.
+// marks those that share the storage of an earlier one.
 std::vector<OptimizerWeight> take_pt_weights(const TorchArchive& archive, PickleValue weights,
                                              const std::string& where, NamedTensors& result);
-// Adds what a state_dict() of torch.optim keeps of the weights.
+// Adds the weights' optimizer state from a state_dict() of torch.optim.
 void take_pt_optimizer(const TorchArchive& archive, PickleValue optimizer,
                        const std::vector<OptimizerWeight>& weights, const std::string& path,
                        NamedTensors& result);

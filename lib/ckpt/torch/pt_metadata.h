@@ -1,6 +1,6 @@
-// What gxp knows of a run, in the _metadata of a state dict: {"gxp": {"step": n,
+// gxp's facts about a run, in the _metadata of a state dict: {"gxp": {"step": n,
 // "samples_consumed": n, "config": {key: value}, "state": {key: value}}}. torch keeps the versions
-// of modules there, under the modules' names, and passes over what is no module's.
+// of modules there, under the modules' names, and ignores other names.
 #pragma once
 
 #include <optional>

@@ -84,7 +84,7 @@ std::vector<StateDictTensor> tensors_in(PickleValue dict, const std::string& whe
     found.push_back({std::move(name), value});
   }
   if (!extra.empty())
-    log_info("{}: {} of modules that are not tensors are left out, such as {}", where, kExtraState,
+    log_info("{}: {} entries that are not tensors are left out, such as {}", where, kExtraState,
              extra.front());
   return found;
 }

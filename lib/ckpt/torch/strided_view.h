@@ -27,11 +27,10 @@ bool fits(const StridedView& view);
 StridedView with_joined_axes(StridedView view);
 
 // Fills `out`, a whole number of elements, with the row-major elements from `begin` on. The view
-// fits and has joined axes; the elements are there.
-// Cost: one read if they are consecutive. Otherwise they are read in the storage's order and put in
-// their places in `out`, so that a transposed matrix is read by runs as long as `out` has rows: a
-// system call for each run, or for each 64 KiB of it. Memory: 64 KiB.
-// Errors: as FileRange::read(). Threads: any.
+// fits and has joined axes; the elements exist. Cost: one read if they are consecutive. Otherwise
+// they are read in the storage's order and put in their places in `out`, so that a transposed
+// matrix is read by runs as long as `out` has rows: a system call for each run, or for each 64 KiB
+// of it. Memory: 64 KiB. Errors: as FileRange::read(). Threads: any.
 void read_strided(const StridedView& view, uint64_t begin, Memory out);
 
 }  // namespace gxp

@@ -1,4 +1,4 @@
-// What one torch.save has written: a pickle, and the storages that its tensors lie in.
+// The output of one torch.save: a pickle and the storages of its tensors.
 //
 // Zip (since torch 1.6), all members under one root:
 //   ROOT/data.pkl, ROOT/byteorder ("little"; not in old files), ROOT/data/KEY for each storage,
@@ -41,7 +41,7 @@ class TorchArchive {
   [[nodiscard]] NamedTensor tensor(PickleValue value, const std::string& name,
                                    Role role = Role::kWeight) const;
   // Reads everything and compares it with the recorded CRCs. kCorrupt. Returns whether there are
-  // any: legacy files have none, nor has what was saved without them (zip_archive.h).
+  // any: legacy files have none, nor have files saved without them (zip_archive.h).
   bool verify() const;
 
  private:

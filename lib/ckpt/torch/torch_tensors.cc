@@ -103,7 +103,7 @@ void check_metadata(PickleValue arguments, size_t i, const std::string& where) {
   for (size_t k = 0; k < metadata.size(); ++k) {
     const PickleValue value = metadata.value(k);
     if (!value.is(PickleKind::kBool) || value.boolean())
-      fail(ErrorKind::kCorrupt, "{}: it is marked with {}, which is not supported", where,
+      fail(ErrorKind::kCorrupt, "{}: its metadata has {} set, which is not supported", where,
            metadata.key(k).describe());
   }
 }
@@ -186,7 +186,8 @@ TorchStorage to_storage(PickleValue persistent, const std::string& where) {
   if (id.size() < 5 || to_text(id.item(0), where) != "storage")
     fail(ErrorKind::kCorrupt, "{}: a persistent id that does not name a storage", where);
   if (id.size() > 5 && !id.item(5).is_none())
-    fail(ErrorKind::kCorrupt, "{}: a view of a storage, as torch wrote before 0.4", where);
+    fail(ErrorKind::kCorrupt,
+         "{}: it has a storage view, a format of torch before 0.4; not supported", where);
   const auto dtype = parse_storage_class(id.item(1), where);
   TorchStorage storage{to_text(id.item(2), where + ": storage key"), 0, dtype};
   const uint64_t count = to_unsigned(id.item(4), where + ": storage size");

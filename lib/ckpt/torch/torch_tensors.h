@@ -1,4 +1,4 @@
-// Tensors as torch's pickles tell them: the call that would rebuild the tensor, over a persistent
+// Tensors in torch's pickles: the call that would rebuild the tensor, over a persistent
 // id that names a storage.
 //
 //   _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks[, metadata])
@@ -55,7 +55,7 @@ std::string torch_storage_name(StorageDType dtype);
 // A tuple or list of numbers, or a torch.Size of one. kCorrupt.
 std::vector<uint64_t> to_sizes(PickleValue value, const std::string& where);
 
-// Whether the value is a call of one of the functions above. The arguments are not looked at.
+// Whether the value is a call of one of the functions above. The arguments are ignored.
 bool is_tensor(PickleValue value);
 
 // For messages: a value that is no tensor that gxp reads, and what to do where that is known.

@@ -36,7 +36,7 @@ void put_sizes(PickleWriter& pickle, const std::vector<uint64_t>& sizes, const s
   pickle.begin_tuple();
   for (const uint64_t size : sizes) {
     if (size > uint64_t(std::numeric_limits<int64_t>::max()))
-      fail(ErrorKind::kConfig, "write tensor '{}': torch has no size of {}", name, size);
+      fail(ErrorKind::kConfig, "write tensor '{}': size {} exceeds torch's limit", name, size);
     pickle.integer(int64_t(size));
   }
   pickle.end_tuple();

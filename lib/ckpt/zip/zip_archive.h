@@ -1,4 +1,4 @@
-// Zip archives of stored members, as torch.save writes them: what lies where, checked.
+// Zip archives of stored members, as torch.save writes them: the checked positions of the members.
 //
 //   local header | payload | data descriptor     for each member; then
 //   central directory | zip64 end | zip64 locator | end record

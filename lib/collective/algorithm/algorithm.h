@@ -2,7 +2,7 @@
 // that the verifier holds it against.
 //
 // The logical buffer. Every operation is a function of one buffer of `count` elements on each rank,
-// cut into world_size chunks. What a rank has at the start and what it must have at the end:
+// cut into world_size chunks. A rank's data at the start and at the end:
 //   all-reduce      all of its own           all, reduced over the ranks
 //   reduce-scatter  all of its own           chunk `rank`, reduced
 //   reduce          all of its own           root: all, reduced
@@ -52,7 +52,7 @@ bool has_root(Collective collective);
 // Broadcast and scatter: ranks take from the root alone.
 bool root_gives(Collective collective);
 
-// What a plan says about the ranks (topo/plan/rank_plan.h, whose vectors it borrows).
+// A plan's facts about the ranks (topo/plan/rank_plan.h, whose vectors it borrows).
 struct RankOrders {
   std::span<const int> rings{};   // orders of channels, one after the other, each of all ranks;
                                   // empty: one, by rank
@@ -90,7 +90,7 @@ class Chunks {
   int world_size_;
 };
 
-// What a schedule depends on besides rank, world size, count and root. A CallShape may hold more
+// Parameters of a schedule besides rank, world size, count and root. A CallShape may hold more
 // than its algorithm uses.
 struct ShapeUses {
   bool hosts = false;     // CallShape::hosts, or the plan's groups
@@ -109,7 +109,7 @@ struct AlgorithmTraits {
   // Elements that `rank` sends, where to count them (elements_sent()) takes more than some log2(p)
   // steps at most ranks; null: they are counted.
   uint64_t (*sent)(int rank, const CallShape&) = nullptr;
-  // Elements that `rank` needs behind `count`; null: none.
+  // Additional elements that `rank` needs after `count`; null: none.
   size_t (*scratch)(int rank, const CallShape&) = nullptr;
   ShapeUses uses{};
   Medium medium = Medium::kMessages;

@@ -26,7 +26,8 @@ struct Call {
   [[nodiscard]] size_t bytes() const { return count * size_of(dtype); }  // of the logical buffer
 };
 
-// Where a call's memory is from: peers of a host reach what Communicator::allocate() gives.
+// The origin of a call's memory: peers on the same host can access memory from
+// Communicator::allocate().
 enum class MemoryOrigin : uint8_t { kCommunicator, kOrdinary };
 inline constexpr std::array<std::string_view, 2> kMemoryOriginNames = {"communicator", "ordinary"};
 inline constexpr std::array kMemoryOrigins = {MemoryOrigin::kCommunicator, MemoryOrigin::kOrdinary};
@@ -71,9 +72,9 @@ inline InPlace in_place(Call call, Memory data, int rank, int world_size) {
 Call trial_call(Collective collective, size_t bytes, int world_size);
 
 // What messages carry. A collective's: 7 bits of the group, 24 of the sequence, 32 of a hash of
-// the rest and of the plan. So the messages of consecutive calls never mix, and ranks that call
-// different things, even of equal size, never take each other's bytes: their messages do not match.
-// For send and recv: the group and the number of the message between these two ranks.
+// the rest and of the plan. The messages of consecutive calls therefore never mix, and ranks that
+// make different calls, even of equal size, never receive each other's bytes: their messages do not
+// match. For send and recv: the group and the number of the message between these two ranks.
 Tag tag_of(const Call& call, const Algorithm& algorithm, int channels, size_t segment_bytes,
            int group);
 Tag message_tag(uint32_t number, int group);

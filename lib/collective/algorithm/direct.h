@@ -1,4 +1,4 @@
-// Direct exchange: every rank sends each other rank what that one needs, without detours. In step
+// Direct exchange: every rank sends each other rank the data that it needs, in one hop. In step
 // i = 1 .. p - 1 (p = world_size) it sends to rank + i and receives from rank - i, so that no rank
 // is swamped; all is sent before anything is awaited. The least latency where many peers can be
 // written to at once, such as shared memory.

@@ -8,7 +8,7 @@
 //               each rank sending and receiving.
 // Association: that of the trees, which differ between the halves; so it depends on the layout.
 // A rank acts on the segment that is due at its depth: in step s of a broadcast, two rounds long,
-// on segment s - depth. So what it waits for in one tree does not hold up the other.
+// on segment s - depth. Waiting in one tree therefore does not delay the other.
 #pragma once
 
 #include "lib/collective/algorithm/algorithm.h"

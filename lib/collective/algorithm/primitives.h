@@ -1,18 +1,19 @@
-// What collective algorithms are written in.
+// The primitives of collective algorithms.
 //
 // An algorithm is a function over Primitives whose control flow depends only on rank, world size,
 // counts and hosts. It names elements of one logical buffer by Range and never sees memory, so the
 // same function is executed (executor.h), written down (schedule.h), proved (by the tests'
 // verifier.h) and timed (simulator.h). Elements [0, count) are the caller's; an algorithm that
-// declares scratch (algorithm.h) may use as many more behind them.
+// declares scratch (algorithm.h) may use that many more elements after them.
 //
 // A step sends, receives, does both, or moves elements within the rank:
-//   Sending    starts without waiting for the peer; the elements leave as they are at that moment.
+//   Sending    starts without waiting for the peer; the elements are sent with their values at that
+//              moment.
 //   Receiving  ends the step when the elements have arrived. Messages between two ranks arrive in
 //              the order in which they were sent, with the sender's count.
-//   Overlap    what a step receives may not overlap what it sends. It may overlap what an earlier
-//              step sent: the step then waits until the peer has taken that.
-//   Empty      ranges are allowed; nothing travels and nobody waits.
+//   Overlap    the ranges that a step receives and sends may not overlap. A received range may
+//              overlap one that an earlier step sent: the step then waits until it has been taken.
+//   Empty      ranges are allowed; no message is sent and no rank waits.
 #pragma once
 
 #include "lib/base/range.h"
@@ -31,7 +32,7 @@ struct CollectiveStep {
   Range leaving{};
   int from = kNobody;
   Range into{};
-  bool fold = false;  // combine what arrives with what is there, instead of storing it
+  bool fold = false;  // fold the received elements into the present ones instead of storing them
   bool token = false;
   bool local = false;  // no peers: `leaving` is copied to, or folded into, `into`
   bool operator==(const CollectiveStep&) const = default;

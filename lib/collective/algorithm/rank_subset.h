@@ -1,5 +1,5 @@
 // Some of the ranks, as ranks 0 .. size - 1 of their own: an algorithm that runs over a RankSubset
-// works among these, on the elements from `offset` on. So algorithms can be composed of others.
+// works among these, on the elements from `offset` on. Algorithms can thus be composed of others.
 #pragma once
 
 #include <cstddef>

@@ -9,8 +9,8 @@
 
 namespace gxp {
 
-// Seen from one rank. What is sent to those "after" is received from those "before", in the same
-// order, and no two ranks begin with the same peer.
+// Seen from one rank. Data sent to the peers "after" are received from the peers "before", in the
+// same order. No two ranks start with the same peer.
 class Relays {
  public:
   Relays(int rank, const CallShape& shape);

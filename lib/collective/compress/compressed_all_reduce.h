@@ -7,7 +7,7 @@
 //                      all-to-all takes the parts to their owners, who decode them and sum in rank
 //                      order, in f32; they encode the sums, an all-gather brings those to all.
 //   Within each host   all-gather.
-// So an element is encoded twice at most, whatever the number of hosts; around a ring it would be
+// An element is therefore encoded at most twice, for any number of hosts; in a ring it would be
 // encoded at each hop. A part that stays with its owner is not encoded at all.
 //
 // An object serves one buffer: it owns what the last call could not send, which the next call adds,
@@ -51,7 +51,7 @@ class CompressedAllReduce {
   void all_reduce(Memory data, ReduceOp op);
 
  private:
-  // What travels together: for each host a part of the buffer, which its rank sums.
+  // The parts of one round: for each host a part of the buffer, which that host's rank sums.
   struct Piece {
     std::vector<Range> parts;
     Range all;                 // of the buffer; within the host this is reduced and gathered

@@ -1,8 +1,8 @@
-// What carries out the calls of a group of ranks: gxp's own algorithms over a transport
+// Carries out the calls of a group of ranks: gxp's own algorithms over a transport
 // (native_engine.h), or a library that has collectives of its own. A Communicator has one; it
 // checks the calls, numbers and orders them, and deals with their failures.
 //   Threads  one at a time, except abort() and counters().
-//   Errors   kPeer: a rank is lost, late or called something else. After any error only abort() and
+//   Errors   kPeer: a rank is lost, late or made a different call. After any error only abort() and
 //            the destructor are called.
 #pragma once
 
@@ -25,7 +25,7 @@
 
 namespace gxp {
 
-// Whether there is memory, and it is no device's.
+// Whether there is memory, and it is host memory.
 inline bool is_host_memory(const ConstMemory& memory) {
   return memory.bytes > 0 && memory.space == MemorySpace::kHost;
 }
@@ -71,18 +71,17 @@ class Engine {
   virtual void execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) = 0;
   // Whether enqueue() can queue calls; the same on all ranks.
   [[nodiscard]] virtual bool queues_calls() const { return false; }
-  // Queues a call on device memory, not a barrier, behind all that `stream` was given: what it is
-  // given from now on comes after the call. `stream` is of the same device, and the caller a Work
-  // of it, or nothing is queued. Returns when the call is queued; null: it is done. execute(),
-  // exchange() and split() come when all queued calls are done. The memory stays untouched until
-  // then.
+  // Queues a call on device memory, not a barrier, after all work of `stream`; later work of
+  // `stream` runs after the call. `stream` is of the same device, and the caller a Work of it, or
+  // nothing is queued. Returns when the call is queued; null: it is done. execute(), exchange() and
+  // split() come when all queued calls are done. The memory stays untouched until then.
   [[nodiscard]] virtual std::unique_ptr<QueuedCall> enqueue(const Call& call, ConstMemory input,
                                                             Memory output, Stream& stream,
                                                             Deadline deadline);
   // All at the same time; in order between each two ranks.
   virtual void exchange(std::span<const PeerMessage> messages, Deadline deadline) = 0;
   // As Communicator::split(), which is call number `sequence`; null for color -1. The result may
-  // use what this one owns.
+  // use resources of this engine.
   [[nodiscard]] virtual std::unique_ptr<Engine> split(int color, int key, uint32_t sequence,
                                                       Deadline deadline) = 0;
   // Tells the engine that calls of this group work on this memory of the device, of as many bytes

@@ -1,5 +1,5 @@
-// The device whose memory a rank's calls work on, and the kernels that fold there. Both outlive
-// what they are given to.
+// The device whose memory a rank's calls work on, and the kernels that fold there. Both outlive the
+// objects that get them.
 #pragma once
 
 #include "kernels/device_folds.h"

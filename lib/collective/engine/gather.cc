@@ -11,9 +11,8 @@ std::vector<size_t> text_offsets(std::span<const int64_t> sizes) {
   for (size_t rank = 0; rank < sizes.size(); ++rank) {
     const uint64_t room = kMaxGatheredBytes - offsets.back();
     if (sizes[rank] < 0 || uint64_t(sizes[rank]) > room)
-      fail(ErrorKind::kPeer,
-           "gather the ranks' texts: rank {} announces {} bytes, where at most {} may follow", rank,
-           sizes[rank], room);
+      fail(ErrorKind::kPeer, "gather the ranks' texts: rank {} announces {} bytes; the limit is {}",
+           rank, sizes[rank], room);
     offsets.push_back(offsets.back() + size_t(sizes[rank]));
   }
   return offsets;

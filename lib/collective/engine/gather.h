@@ -1,4 +1,4 @@
-// What the ranks of a group tell each other by the group's own collectives.
+// Texts that the ranks of a group exchange by the group's own collectives.
 #pragma once
 
 #include <cstddef>
@@ -43,11 +43,11 @@ inline constexpr uint64_t kMaxGatheredBytes = uint64_t{1} << 30;
 std::vector<std::string> gather_texts(int rank, int world_size, std::string_view mine,
                                       const RunCall& run);
 
-// Where each text begins when they follow each other, and at last where they end. Pure. Sizes come
+// The offset of each text in their concatenation, and at last the total size. Pure. Sizes come
 // from the ranks: kPeer, naming the rank, if one is negative or the sum exceeds kMaxGatheredBytes.
 std::vector<size_t> text_offsets(std::span<const int64_t> sizes);
 
-// What a rank asks of a split; a color below 0: no group. And the ranks with that color, ordered
+// A rank's arguments of a split; a color below 0: no group. And the ranks with that color, ordered
 // by (key, rank).
 struct SplitRequest {
   int64_t color = 0;

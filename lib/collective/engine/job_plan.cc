@@ -46,8 +46,8 @@ RankPlan plan_for_job(const std::string& file, int ranks, std::span<const int> h
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kIo) throw;
     fail(ErrorKind::kIo,
-         "{}; it names a file that this writes: gxp topo plan --from TOPOLOGY --hosts N --format "
-         "rank-plan > FILE",
+         "{}; comm.topology must name a file written by gxp topo plan --from TOPOLOGY --hosts N "
+         "--format rank-plan > FILE",
          error.what());
   }
 }

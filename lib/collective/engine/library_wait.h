@@ -12,7 +12,7 @@
 namespace gxp {
 
 // Returns when done(): tests it until then, since `library` makes progress only while it is called,
-// and other ranks may need this core. What done() throws passes through.
+// and other ranks may need this core. Exceptions of done() are passed on.
 //   Threads  the one that may call the library; the flag is set from any.
 //   Errors   kPeer: the deadline has passed, or the flag is set, whose reason is the message.
 template <class Done>
@@ -22,11 +22,10 @@ void wait_for_ranks(std::string_view library, const AbortFlag& aborted, const Do
   while (!done()) {
     aborted.check();
     if (deadline.expired())
-      fail(
-          ErrorKind::kPeer,
-          "wait for the other ranks in {0}: not done after {1:g} s; {0} does not say which of them "
-          "is late, lost or called something else",
-          library, deadline.seconds());
+      fail(ErrorKind::kPeer,
+           "wait for the other ranks in {0}: not done after {1:g} s; {0} does not report which "
+           "rank is late, lost or in a different call",
+           library, deadline.seconds());
     if (!backoff.keep_awake()) yield_cpu();
   }
 }

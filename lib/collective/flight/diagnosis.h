@@ -23,7 +23,7 @@
 
 namespace gxp {
 
-// What is known of one rank.
+// The facts known about one rank.
 struct RankReport {
   RankAnswer::Kind kind = RankAnswer::Kind::kSilent;
   std::optional<FlightRecord> record;  // of one that answers; none if it has no recorder

@@ -1,4 +1,4 @@
-// Where things lie in the bytes of a flight record; flight_record.h explains them.
+// The layout of a flight record; flight_record.h explains it.
 #pragma once
 
 #include <cstddef>

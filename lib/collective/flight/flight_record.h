@@ -1,6 +1,6 @@
-// What a rank's flight recorder (flight_recorder.h) holds, read: the last operations of one rank.
+// The content of a rank's flight recorder (flight_recorder.h): the last operations of one rank.
 // Read from a file, also one whose process was killed, or from bytes that a rank has sent. Neither
-// is believed: lengths, versions and every field are checked.
+// is trusted: lengths, versions and all fields are checked.
 //
 // The bytes: 64-bit words in the machine's order, 4608 + 64 * capacity bytes.
 //   word  0       "GXPFLY", zero-padded, as a little-endian number
@@ -96,7 +96,7 @@ FlightRecord read_flight_record(const std::string& path);
 // `source` is for messages. Throws kCorrupt.
 FlightRecord parse_flight_record(std::string_view image, std::string_view source);
 
-// Where a rank's recorder keeps its file: DIRECTORY/rank-N.flight.
+// The file of a rank's recorder: DIRECTORY/rank-N.flight.
 std::string flight_record_path(const std::string& directory, int rank);
 // All of a directory, by rank. Throws as read_flight_record(), and kIo if there are none.
 std::vector<FlightRecord> read_flight_records(const std::string& directory);

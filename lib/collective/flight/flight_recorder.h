@@ -1,12 +1,13 @@
-// The last operations of a rank, written down as they happen, for others to read: other threads
+// The last operations of a rank, recorded as they happen, for others to read: other threads
 // and, where there is a directory, other processes, also after this one was killed.
 //
 //   Cost      enter() 12 ns, or 7 ns where the caller knows the time; done() 5 ns; done_at_once()
 //             and step() are one store. Clock reads are most of it: the coarse clock's (5 ns), the
-//             exact one's (20 ns) once a clock tick only. So operations that are milliseconds apart
-//             have exact times, and fast ones do not pay for them. What comes after a rank has
-//             published its own part, and before it waits for others, does not delay anybody.
-//   Memory    24 KiB, all touched by the constructor. A file stays behind: the next recorder of the
+//             exact one's (20 ns) once a clock tick only. Operations that are milliseconds apart
+//             therefore have exact times, and fast ones do not pay for clocks. What comes after a
+//             rank has published its own part, and before it waits for others, does not delay
+//             anybody.
+//   Memory    24 KiB, all touched by the constructor. The file remains: the next recorder of the
 //             same rank and directory replaces it. A directory in memory (/dev/shm) is best: on a
 //             disk, writing pages back may hold a rank up.
 //   Threads   one writes at a time: the communicator's caller, or its own thread. image() may be
@@ -35,7 +36,7 @@ class FlightRecorder {
  public:
   static constexpr size_t kCapacity = 256;  // operations
 
-  // With a directory, which is made if it is not there, keeps the record in the file
+  // With a directory, which is created if missing, keeps the record in the file
   // flight_record_path(). Throws kIo. Group 0 is all ranks.
   FlightRecorder(int rank, int world_size, const std::string& directory = "");
   ~FlightRecorder();
@@ -53,7 +54,7 @@ class FlightRecorder {
              Deadline::Clock::time_point now = {}) noexcept;
   void enter(const PeerCall& call, uint8_t group = 0,
              Deadline::Clock::time_point now = {}) noexcept;
-  // enter() was told no time, and this is it.
+  // enter() was given no time; this is the time.
   void entered_at(Deadline::Clock::time_point now) noexcept {
     put(entry_ + flight::kEntered, exact(uint64_t(now.time_since_epoch().count())));
   }

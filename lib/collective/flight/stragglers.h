@@ -15,7 +15,7 @@ struct Straggler {
   int rank = 0;
   size_t operations = 0;  // that were compared
   size_t last = 0;        // how often it came last of all
-  double median_s = 0;    // lateness, behind the first rank that came
+  double median_s = 0;    // lateness, relative to the first rank that entered
   double p99_s = 0;
 };
 

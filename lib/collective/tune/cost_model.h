@@ -1,11 +1,11 @@
-// What algorithms take, from the constants of a profile, and what they took where it was measured.
+// The time of algorithms, from the constants of a profile, or as measured.
 // Pure.
 //
 // An algorithm is recorded once for the group (schedule.h), and its steps are sorted into the
-// rounds of one_port_replay.h, empty messages left out. A round lasts as long as the most loaded
-// rank, or as the cores of the host need for the messages of all ranks, whichever is more. With the
-// curves of the profile's link class, the amounts and flags of Round, r ranks on the largest host,
-// of which c share a core, and x'(amount) = x(amount) - x(0):
+// rounds of one_port_replay.h, empty messages left out. The time of a round is that of the most
+// loaded rank, or the time that the host's cores need for the messages of all ranks, whichever is
+// longer. With the curves of the profile's link class, the amounts and flags of Round, r ranks on
+// the largest host, of which c share a core, and x'(amount) = x(amount) - x(0):
 //   seconds = start, unless some round is all_relay; + the sum over the rounds of
 //     max(hop'(busiest), exchange'(moved / r))           if there are messages
 //     + first, or min(first, hop(0)) without everybody   if after_wait, or hears_another and c > 1
@@ -28,7 +28,7 @@
 
 namespace gxp {
 
-// What the ranks of a group are joined by. The same on every rank.
+// The links between the ranks of a group. The same on every rank.
 struct GroupTopology {
   int world_size = 1;
   std::span<const int> hosts{};  // the host of each rank, numbered from 0; empty: all on one

@@ -64,8 +64,8 @@ struct CostCurve {
   [[nodiscard]] double at_part(double bytes, double whole) const;
 };
 
-// What joins so many ranks. With one host: all of them, sharing its cores. With several: one rank
-// of each, all else idle.
+// The links between the given number of ranks. With one host: all of them, sharing its cores. With
+// several: one rank of each, all else idle.
 struct LinkClass {
   std::string transport{};  // "shm"
   int ranks = 2;

@@ -54,25 +54,26 @@ std::string section_name(const LinkClass& link) {
 }
 
 // Where a reader is, for its errors.
-struct Place {
+struct ProfileEntry {
   std::string_view origin;
   const TomlEntry& entry;
 };
 
 template <class... Args>
-[[noreturn]] void reject(const Place& at, fmt::format_string<Args...> format, Args&&... args) {
+[[noreturn]] void reject(const ProfileEntry& at, fmt::format_string<Args...> format,
+                         Args&&... args) {
   fail(ErrorKind::kCorrupt, "read profile {}: line {}: {}.{}: {}", at.origin, at.entry.line,
        at.entry.section, at.entry.key, fmt::format(format, std::forward<Args>(args)...));
 }
 
 template <class T>
-const T& get(const Place& at, std::string_view wanted) {
+const T& get(const ProfileEntry& at, std::string_view wanted) {
   const T* value = at.entry.value ? std::get_if<T>(&*at.entry.value) : nullptr;
   if (value == nullptr) reject(at, "must be {}", wanted);
   return *value;
 }
 
-int get_count(const Place& at) {
+int get_count(const ProfileEntry& at) {
   const auto value = get<int64_t>(at, "a count");
   if (value < 1 || value > kMostRanks) reject(at, "{} is not between 1 and {}", value, kMostRanks);
   return int(value);
@@ -83,7 +84,7 @@ const char* read_number(const char* begin, const char* end, double& number) {
   return error == std::errc() && std::isfinite(number) && number > 0 ? next : nullptr;
 }
 
-CostCurve::Point to_point(const Place& at, const std::string& text) {
+CostCurve::Point to_point(const ProfileEntry& at, const std::string& text) {
   CostCurve::Point point;
   const char* const end = text.data() + text.size();
   const char* next = read_number(text.data(), end, point.bytes);
@@ -94,7 +95,7 @@ CostCurve::Point to_point(const Place& at, const std::string& text) {
   reject(at, "'{}' is not 'BYTES SECONDS', both above 0", text);
 }
 
-CostCurve to_curve(const Place& at) {
+CostCurve to_curve(const ProfileEntry& at) {
   CostCurve curve;
   for (const std::string& text : get<std::vector<std::string>>(at, "a list of 'BYTES SECONDS'")) {
     const CostCurve::Point point = to_point(at, text);
@@ -109,7 +110,7 @@ CostCurve to_curve(const Place& at) {
   return curve;
 }
 
-void read_machine(const Place& at, Machine& machine, bool& has_version) {
+void read_machine(const ProfileEntry& at, Machine& machine, bool& has_version) {
   if (at.entry.key == "version") {
     const auto version = get<int64_t>(at, "a number");
     if (version != kVersion) {
@@ -127,7 +128,7 @@ void read_machine(const Place& at, Machine& machine, bool& has_version) {
   }
 }
 
-void read_link(const Place& at, LinkClass& link, std::span<const std::string> names) {
+void read_link(const ProfileEntry& at, LinkClass& link, std::span<const std::string> names) {
   const std::string& key = at.entry.key;
   if (key == "transport") {
     link.transport = get<std::string>(at, "a text");
@@ -158,7 +159,7 @@ void check_link(std::string_view origin, const TomlSection& section, const LinkC
 
 std::string to_toml(const Profile& profile) {
   std::string text = fmt::format(
-      "# What this machine's links cost, for gxp: measured by gxp allreduce-test --calibrate.\n"
+      "# Costs of this machine's links, for gxp; measured by gxp allreduce-test --calibrate.\n"
       "[{}]\nversion = {}\ncpu = {}\ncores = {}\nlinux = {}\n",
       kMachineSection, kVersion, to_toml(Value(profile.machine.cpu)), profile.machine.cores,
       to_toml(Value(profile.machine.linux_release)));
@@ -187,7 +188,7 @@ Profile parse_profile(std::string_view text, std::string_view origin) {
   Profile profile;
   bool has_version = false;
   for (const TomlEntry& entry : document.entries) {
-    const Place at{origin, entry};
+    const ProfileEntry at{origin, entry};
     if (entry.section.empty()) reject(at, "comes before the first section");
     if (entry.section == kMachineSection) read_machine(at, profile.machine, has_version);
   }

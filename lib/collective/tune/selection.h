@@ -17,7 +17,7 @@
 
 namespace gxp {
 
-// What the user may fix; the defaults leave all to the model.
+// The user's choices; by default the model chooses everything.
 struct SelectionSettings {
   std::string algorithm = "auto";  // auto, or a name in algorithms()
   bool layout_invariant = true;    // auto takes only algorithms whose order ignores the layout
@@ -43,7 +43,7 @@ CallShape shape_of(const Call& call, const AlgorithmPlan& plan, const GroupTopol
 AlgorithmPlan select_algorithm(const Call& call, const SelectionSettings& settings,
                                const CostModel& model, MemoryOrigin origin);
 
-// What a user may ask for: "auto", the algorithms, and the ways of shared memory.
+// The values that a user may set: "auto", the algorithms, and the ways of shared memory.
 std::vector<std::string> algorithm_choices();
 
 // Throws kConfig, with the names there are, unless `wanted` is "auto" or some algorithm's name.

@@ -16,7 +16,7 @@ AlgorithmPlan select_with_sharing(const Call& call, const SelectionSettings& set
                                   const CostModel& model, const WayLimits& limits,
                                   MemoryOrigin origin);
 
-// What `wanted` of the limits is by the settings' algorithm.
+// The value of WayLimits::wanted for the algorithm in the settings.
 std::optional<SharedWay> wanted_way(const SelectionSettings& settings);
 
 }  // namespace gxp

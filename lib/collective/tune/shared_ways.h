@@ -56,7 +56,7 @@ struct WayLimits {
   bool oversubscribed = false;        // ranks outnumber CPUs
   std::optional<SharedWay> wanted{};  // for ordinary memory, where it is possible
 };
-// `measured` null: nobody has measured; then CMA is not used, which may be slow.
+// `measured` null: no measurement; then CMA is not used, since it may be slow.
 SharedWays fastest_ways(const LinkClass* measured, Collective collective, size_t bytes,
                         const WayLimits& limits);
 // Seconds, if the way was measured.

@@ -21,7 +21,7 @@ class WayTrial {
  public:
   struct Turn {
     SharedWay way;
-    bool timed;  // note() wants to know what the call takes
+    bool timed;  // note() needs the time of the call
   };
 
   // One way or more, the one that was predicted to be the fastest first, for calls of about so many

@@ -1,4 +1,4 @@
-// Who this process is in its job, as its launcher says through environment variables.
+// The rank identity of this process, which its launcher passes in environment variables.
 //
 // Launchers nest (mpirun in a Slurm allocation, torchrun under srun), and each leaves its variables
 // to those inside it; so the innermost one wins. In order, with the sure sign of each:
@@ -33,14 +33,15 @@ namespace gxp {
 
 inline constexpr int kDefaultMasterPort = 29511;
 
-// How rank 0 can pass a text to the other ranks before they can connect to it.
+// The launcher's key-value exchange by which rank 0 can pass a text to the other ranks before they
+// can connect to it.
 enum class Exchange : uint8_t {
   kNone,
   kPmi,   // Hydra, srun --mpi=pmi2: lib/net/identity/pmi.h
   kPmix,  // Open MPI: lib/net/identity/pmix.h
 };
 
-// Who started this process: the rows of the table above.
+// The launcher of this process: the rows of the table above.
 enum class LauncherKind : uint8_t { kGxp, kTorchrun, kOpenMpi, kMpich, kSlurm, kBareRank, kNone };
 // "gxp launcher", "torchrun", ...
 std::string_view to_string(LauncherKind launcher);
@@ -61,8 +62,9 @@ struct RankIdentity {
 // Pure. Throws kConfig, naming variable and value, if one is malformed, missing, out of range or
 // contradicts another.
 RankIdentity identity_from(const Environment& environment);
-// The same for a process that is asked to start ranks itself. To be its launcher's only rank, as in a
-// shell by "srun --pty" or a notebook by "mpirun -n 1", is then to be no rank: LauncherKind::kNone.
+// The same for a process that is asked to start ranks itself. To be its launcher's only rank, as in
+// a shell by "srun --pty" or a notebook by "mpirun -n 1", is then to be no rank:
+// LauncherKind::kNone.
 RankIdentity identity_of_starter(const Environment& environment);
 
 // "localhost", "127.x.y.z", "::1": an address that no other host can reach.

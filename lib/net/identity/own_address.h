@@ -1,4 +1,4 @@
-// The address under which other hosts are likely to reach this one.
+// The address at which other hosts can probably reach this host.
 #pragma once
 
 #include <string>

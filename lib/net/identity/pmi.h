@@ -1,8 +1,8 @@
-// PMI-1, as process managers speak it with the ranks they start: lines of text over a socket that
+// PMI-1, the protocol between process managers and their ranks: lines of text over a socket that
 // the rank inherits (PMI_FD). Enough of it to pass one text from rank 0 to all, which needs no MPI
-// library. Hydra (MPICH, Intel MPI) and `srun --mpi=pmi2` answer it.
-// Source: Balaji et al., "PMI: A Scalable Parallel Process-Management Interface for Extreme-Scale
-// Systems", EuroMPI 2010; the requests as MPICH's simple PMI client sends them.
+// library. Hydra (MPICH, Intel MPI) and `srun --mpi=pmi2` answer it. Source: Balaji et al., "PMI: A
+// Scalable Parallel Process-Management Interface for Extreme-Scale Systems", EuroMPI 2010; the
+// requests as MPICH's simple PMI client sends them.
 #pragma once
 
 #include <optional>
@@ -16,8 +16,8 @@ namespace gxp {
 // Called once by every rank, with the number of its inherited socket, which stays open. Rank 0
 // gives `text`, without white space, up to 900 characters; the others' is not looked at. Returns
 // rank 0's text when all ranks have called it. Nothing: the process manager listens no more, as an
-// earlier program of this rank has spoken to it. Throws kPeer: its answer is not PMI-1, says no, or
-// is late, as when a rank does not come.
+// earlier program of this rank has spoken to it. Throws kPeer: its answer is not PMI-1, is an
+// error, or is late, for example if a rank does not arrive.
 std::optional<std::string> pass_by_pmi(int socket, bool is_rank_0, std::string_view text,
                                        Deadline deadline);
 

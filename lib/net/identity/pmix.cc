@@ -83,7 +83,8 @@ class PmixClient {
   explicit PmixClient(Deadline deadline) : functions_(load_functions()), deadline_(deadline) {
     const int status = functions_.init(&self_, nullptr, 0);
     if (status != kSuccess)
-      fail(ErrorKind::kUnavailable, "speak to the PMIx server: {}", functions_.error_text(status));
+      fail(ErrorKind::kUnavailable, "connect to the PMIx server: {}",
+           functions_.error_text(status));
   }
   ~PmixClient() { functions_.finalize(nullptr, 0); }
   PmixClient(const PmixClient&) = delete;

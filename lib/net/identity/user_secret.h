@@ -18,7 +18,7 @@ namespace gxp {
 std::string user_secret_path(const Environment& environment);
 
 // Reads the file; makes it first where there is none. Throws kIo if it can neither be read nor
-// made, kConfig if there is no home or as Secret::from_users_file().
+// created, kConfig if there is no home directory, and as Secret::from_users_file().
 Secret user_secret(const Environment& environment);
 
 // The secret that the environment gives (find_secret()), else the user's.

@@ -19,9 +19,9 @@ class ExitMessages {
   [[nodiscard]] bool has(int rank) const;
 
   // The lines taken since the last call, each cause once with all its ranks, as the log writes
-  // them: "gxp[rank 0, 2] error CAUSE". Those of `culprit` come first. Left out: causes that were
-  // returned before, lines that quote a rank which has printed the same itself and, if the culprit
-  // was killed, which the launcher reports, that its connection ended.
+  // them: "gxp[rank 0, 2] error CAUSE". The messages of `culprit` come first. Left out: causes that
+  // were returned before, lines that quote a rank which has printed the same itself and, if the
+  // culprit was killed, which the launcher reports, that its connection ended.
   std::vector<std::string> take_new(int culprit, bool was_killed = false);
 
  private:

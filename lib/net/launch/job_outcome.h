@@ -1,4 +1,5 @@
-// What the ends of this host's ranks say about the job: the rank that failed first, the exit code.
+// The outcome of the job, from the exits of this host's ranks: the rank that failed first, and the
+// exit code.
 #pragma once
 
 #include <chrono>
@@ -15,13 +16,14 @@ class JobOutcome {
   // `rank` has ended with this wait status. An end by a signal that the launcher has sent, with
   // 128 + its number, or with 128 + that of a signal that asks to stop, is no failure.
   void add(const ChildProcess& rank, int status);
-  // The launcher itself has got this signal. What it killed a rank with is no failure either: it was
-  // sent to all processes of the job.
+  // The launcher itself has got this signal. A signal that killed a rank is not that rank's failure
+  // either: it was sent to all processes of the job.
   void take_signal(int number) { own_signals_ |= uint64_t{1} << number; }
 
   // When the first rank failed, by running_time(); nothing: none has.
   [[nodiscard]] std::optional<std::chrono::nanoseconds> failed_at() const { return failed_at_; }
-  // Whether the culprit was killed by a signal that asks to stop, which the launcher has not got yet.
+  // Whether the culprit was killed by a signal that asks to stop, which the launcher has not got
+  // yet.
   [[nodiscard]] bool killed_by_stop_signal() const;
   // Whether nothing has failed but ranks that were killed by a signal of the launcher's own.
   [[nodiscard]] bool stopped() const;

@@ -4,22 +4,24 @@
 //   Secret    one host: made here. Several: every host's launcher needs the same one, from the
 //             environment (lib/net/socket/secret.h) or the user's file
 //             (lib/net/identity/user_secret.h).
-//   Port      one host: the system chooses it and rank 0 inherits the listening socket, so that
-//             nobody else can take it in between. Several: `master`.
+//   Port      one host: the system chooses it and rank 0 inherits the listening socket, so that no
+//             other process can take it in between. Several: `master`.
 //   Output    passed on in whole lines, those of ranks with "[rank N] " before them, except lines
 //             that say so themselves ("gxp[rank N] ...") and rank 0's stdout, which carries the
 //             results. Ranks read nothing: their stdin is /dev/null.
 //             The line "gxp: error: CAUSE" with which a rank ends waits until the culprit is known,
 //             and each cause is printed once, the culprit's first, as "gxp[rank N] error CAUSE"
 //             (lib/net/launch/exit_messages.h). The launcher names a culprit that has left none.
-//             A reader that is behind, or takes nothing, delays no rank: results wait in memory, up
-//             to 64 MiB, and of the log what is beyond 4 MiB is dropped, with a line that counts it. It
-//             keeps the launcher from ending until a signal, but from nothing else.
+//             A slow or stopped reader delays no rank: results are buffered in memory, up
+//             to 64 MiB, and of the log what is beyond 4 MiB is dropped, with a line that counts
+//             it. Such a reader delays the launcher's exit until a signal arrives, but nothing
+//             else.
 //   Failure   when a rank fails, the others normally learn it from the store and end. Those that
 //             have not after `terminate_after` get SIGTERM, after `kill_after` SIGKILL. On several
 //             hosts, nobody here would fail if all ranks here were stopped (SIGSTOP): they get
-//             SIGKILL after `stopped_after`, when those of other hosts have given them up. A rank that
-//             has not ended `leave_after` after SIGKILL (a frozen cgroup, a disk that hangs) is left.
+//             SIGKILL after `stopped_after`, when the ranks of other hosts have given up on them. A
+//             rank that has not ended `leave_after` after SIGKILL (a frozen cgroup, a disk that
+//             hangs) is left.
 //   Signals   the first SIGINT or SIGTERM, the first SIGUSR1 and, unless it is ignored, the first
 //             SIGHUP go to all ranks (to finish the step and save); a second SIGINT or SIGTERM
 //             kills them, and output that the reader has not taken is dropped. Ranks are in process

@@ -15,7 +15,7 @@ class LineSplitter {
   void add(std::string_view bytes) { pending_ += bytes; }
   // The next whole line with its newline; nothing if it is not complete yet.
   std::optional<std::string> next();
-  // What follows the last newline, at the end of the stream.
+  // The text after the last newline, at the end of the stream.
   std::string rest();
 
  private:

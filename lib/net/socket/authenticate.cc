@@ -143,7 +143,7 @@ std::pair<Fd, Authenticated> connect_and_authenticate(
     try {
       Authenticated proved = authenticate(socket.get());
       return {std::move(socket), std::move(proved)};
-    } catch (const Dropped&) {
+    } catch (const ConnectionClosed&) {
       if (retries == kMostRetries || deadline.expired()) throw;
     }
     std::this_thread::sleep_for(std::min<Deadline::Duration>(kPause, deadline.remaining()));

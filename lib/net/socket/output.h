@@ -1,4 +1,4 @@
-// What a process writes to one of its own streams, without ever waiting for the reader.
+// Writes to a process's own output stream without ever blocking on the reader.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,14 @@
 
 namespace gxp {
 
-// SIGPIPE must be blocked or ignored. A descriptor whose reader has gone takes everything from then
-// on, and it is lost. So does one of which all is kept and that cannot be written: what comes after a
-// hole would be mistaken. Where lines may be dropped, those that cannot be written are, and later
-// ones are tried again: a log on a disk that was full for a moment.
+// SIGPIPE must be blocked or ignored. After the reader has gone, everything is accepted and
+// dropped. So does one of which all is kept and that cannot be written: what comes after a hole
+// would be mistaken. Where lines may be dropped, those that cannot be written are, and later ones
+// are tried again: a log on a disk that was full for a moment.
 class Output {
  public:
-  // `most_kept`: bytes that the reader may be behind; what is added then is dropped, a line at a time,
-  // and a line counts that. 0: all is kept.
+  // `most_kept`: bytes that are buffered for a slow reader; beyond that, whole lines are dropped,
+  // and a line counts them. 0: no limit.
   explicit Output(int fd, size_t most_kept = 0) : fd_(fd), most_kept_(most_kept) {}
 
   // Keeps the line; flush() writes it.

@@ -1,17 +1,15 @@
-// Records that nobody without the key can make, alter, drop, repeat or reorder unnoticed: one
-// direction of one connection.
+// Records of one direction of one connection: without the key, nobody can forge, alter, drop,
+// repeat or reorder them undetected.
 //
 //   record = length u32 | body's tag, 16 bytes | header's tag, 16 bytes | body    36 bytes + body
 //
 // The n-th record's body is sealed under the nonce 2n and its header, which is authenticated only,
 // under 2n + 1, so a record is good at its own place of its own connection alone. The header has a
 // tag of its own because an altered length would otherwise be noticed only after as many bytes had
-// come. What is withheld cannot be told from what is late: a deadline ends that wait, or the next
-// record that does come.
-// Cipher: AES-256-GCM where both ends have the instructions for it, else ChaCha20-Poly1305 (RFC
-// 8439); either computes a mere tag as that of an empty message with the body as associated data
-// (GMAC, NIST SP 800-38D). Cost: docs/RESULTS.md.
-// Threads: one at a time.
+// come. A withheld record cannot be distinguished from a late one: the wait ends at a deadline, or
+// with the next record that arrives. Cipher: AES-256-GCM if both ends' CPUs support it, otherwise
+// ChaCha20-Poly1305 (RFC 8439). Without encryption, the tag is that of an empty message with the
+// body as associated data (GMAC, NIST SP 800-38D). Cost: docs/RESULTS.md. Threads: one at a time.
 #pragma once
 
 #include <array>
@@ -52,7 +50,7 @@ class SealKey {
   std::array<uint8_t, kBytes> bytes_{};
 };
 
-// What one end of a connection holds after the handshake (authenticate.h).
+// The keys of one end of a connection after the handshake (authenticate.h).
 struct SealKeys {
   Cipher cipher = Cipher::kChaCha20Poly1305;
   SealKey sending;
@@ -62,12 +60,12 @@ struct SealKeys {
 inline constexpr size_t kRecordHeaderBytes = 36;
 // The longest body. 64 KiB stay in a core's cache between the cipher and the OS's copy.
 inline constexpr size_t kMaxRecordBytes = size_t{64} << 10;
-// What a broken seal means. `what`: "what rank 3 at 10.0.0.7:4711 sent to rank 0".
+// The error for a record that fails authentication. `what`: "what rank 3 at 10.0.0.7:4711 sent to
+// rank 0".
 class Tampered : public Error {
  public:
   explicit Tampered(std::string_view what)
-      : Error(ErrorKind::kPeer, fmt::format("{} was tampered with, or damaged, on its way", what)) {
-  }
+      : Error(ErrorKind::kPeer, fmt::format("{} was tampered with or damaged in transit", what)) {}
 };
 
 using RecordHeader = std::array<std::byte, kRecordHeaderBytes>;
@@ -97,7 +95,7 @@ class Opener {
  public:
   Opener(Cipher cipher, const SealKey& key, Protection protection);
 
-  // How long the body behind this header is; nothing if the header is not that of the next record.
+  // The length of the body after this header; nothing if the header is not that of the next record.
   std::optional<size_t> open_header(const RecordHeader& header);
   // Checks the body that follows that header and, under kEncrypt, decrypts it where it is. False:
   // it is not what was sent, and must not be used.
@@ -112,8 +110,8 @@ class Opener {
 
 // Text over a sealed connection, cut into records and put together again.
 void append_sealed(std::string& out, std::string_view text, Sealer& sealer);
-// Opens the whole records of `in` from `*offset` on, which it moves behind them, and appends what
-// they hold to `out`. Throws Tampered.
+// Opens the complete records of `in` from `*offset` on, advances `*offset` past them, and appends
+// their content to `out`. Throws Tampered.
 void open_sealed(std::string_view in, size_t* offset, Opener& opener, std::string_view what,
                  std::string& out);
 

@@ -37,14 +37,14 @@ class Secret {
   ~Secret();
 
   [[nodiscard]] std::span<const uint8_t, kBytes> bytes() const { return bytes_; }
-  // For the launcher, which hands it to its ranks. The caller's string is not wiped.
+  // For the launcher, which passes it to its ranks. The caller's string is not wiped.
   [[nodiscard]] std::string hex() const;
   // A secret of one job, derived from this one, so that one user's jobs, which may share one
-  // port, do not take each other's ranks for their own.
+  // port, do not accept each other's ranks.
   [[nodiscard]] Secret for_job(std::string_view job) const;
   // Whether it is, or was made from, this user's own file.
   [[nodiscard]] bool is_users() const { return !users_file_.empty(); }
-  // What to do if the peer has another secret.
+  // The remedy if the peer has a different secret.
   [[nodiscard]] std::string remedy() const;
 
  private:

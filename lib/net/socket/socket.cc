@@ -105,7 +105,7 @@ std::string lower_case_text(int error) {
 
 [[noreturn]] void fail_ended(std::string_view act, std::string_view peer) {
   const std::string message = fmt::format("{} {}: {}", act, peer, lower_case_text(errno));
-  if (errno == ECONNRESET || errno == EPIPE) throw Dropped(ErrorKind::kPeer, message);
+  if (errno == ECONNRESET || errno == EPIPE) throw ConnectionClosed(ErrorKind::kPeer, message);
   throw Error(ErrorKind::kPeer, message);
 }
 
@@ -225,7 +225,8 @@ void read_exact(int socket, std::span<std::byte> data, std::string_view peer, De
     if (count > 0) {
       done += size_t(count);
     } else if (count == 0) {
-      throw Dropped(ErrorKind::kPeer, fmt::format("read from {}: it closed the connection", peer));
+      throw ConnectionClosed(ErrorKind::kPeer,
+                             fmt::format("read from {}: it closed the connection", peer));
     } else if (must_wait(errno)) {
       if (!wait_ready(socket, POLLIN, deadline))
         fail(ErrorKind::kPeer, "read from {}: {} of {} bytes came within {:g} s", peer, done,
@@ -246,7 +247,7 @@ void write_all(int socket, std::span<const std::byte> data, std::string_view pee
       done += size_t(count);
     } else if (must_wait(errno)) {
       if (!wait_ready(socket, POLLOUT, deadline))
-        fail(ErrorKind::kPeer, "write to {}: {} of {} bytes left within {:g} s", peer, done,
+        fail(ErrorKind::kPeer, "write to {}: {} of {} bytes were sent within {:g} s", peer, done,
              data.size(), deadline.seconds());
     } else if (errno != EINTR) {
       fail_ended("write to", peer);

@@ -20,8 +20,8 @@
 
 namespace gxp {
 
-// What read_exact() and write_all() throw, of kind kPeer, if the peer has ended the connection.
-class Dropped : public Error {
+// Thrown by read_exact() and write_all(), with kind kPeer, if the peer has closed the connection.
+class ConnectionClosed : public Error {
  public:
   using Error::Error;
 };
@@ -50,12 +50,12 @@ struct PortRange {
 };
 // "30000-30100"; "": any. Throws kConfig for anything else, calling it `setting`.
 PortRange parse_port_range(std::string_view text, std::string_view setting);
-// A listening socket on one of the ports that is free. `start`: how many to leave out at first, so that
-// processes of one host look in different places. kIo: all are taken.
+// A listening socket on one of the ports that is free. `start`: how many to leave out at first, so
+// that processes of one host look in different places. kIo: all are taken.
 Fd listen_tcp_within(const PortRange& ports, const std::string& host, int start);
-// Connects, and tries again until the deadline while nobody listens: ranks start in any order. The
-// message of a failure ends with the time that it took, and leaves what to look at to the caller.
-// `prepare` is called with each socket before it connects, for options that must be set by then.
+// Connects, and retries until the deadline while no process listens: ranks start in any order. An
+// error message ends with the time spent; the caller adds the remedy. `prepare` is called with each
+// socket before it connects, for options that must be set by then.
 Fd connect_tcp(const Endpoint& endpoint, std::string_view peer, Deadline deadline,
                const std::function<void(int socket)>& prepare = {});
 
@@ -79,12 +79,12 @@ inline constexpr std::chrono::seconds kUsualSilence{60};
 
 // Makes the OS give a connection up on which nothing moves after some 1.5 times `limit` of silence:
 // a crashed host or a cut cable sends nothing, so TCP alone would wait for hours. A stopped process
-// still answers. What is on its way is sent again for longer than `limit`, up to 15 minutes; no limit
-// ends a connection whose receiver is stopped and takes nothing.
+// still answers. What is on its way is sent again for longer than `limit`, up to 15 minutes; no
+// limit ends a connection whose receiver is stopped and takes nothing.
 void detect_silence(int socket, Deadline::Duration limit = kUsualSilence);
 
-// What to look at where packets are not answered, though the connection was made: "; is its host up, and
-// do packets of 9000 B (the MTU) reach it?"; "" if they are.
+// The remedy if packets are not answered although the connection was made: "; is its host
+// up, and do packets of 9000 B (the MTU) reach it?"; "" if they are.
 std::string question_about(int socket);
 
 }  // namespace gxp

@@ -76,7 +76,7 @@ void transfer_when_ready(int socket, short events, std::string_view act, Deadlin
     if (errno != EAGAIN && errno != EWOULDBLOCK)
       fail(ErrorKind::kPeer, "{}: {}", act, system_text(errno));
     if (!wait_ready(socket, events, deadline))
-      fail(ErrorKind::kPeer, "{}: not within {:g} s", act, deadline.seconds());
+      fail(ErrorKind::kPeer, "{}: not done after {:g} s", act, deadline.seconds());
   }
 }
 

@@ -1,6 +1,5 @@
 // Unix stream sockets with abstract names (no file, gone with the last descriptor) and the passing
-// of descriptors between processes of one host. The contract is that of
-// lib/net/socket/socket.h.
+// of descriptors between processes of one host. Same contract as lib/net/socket/socket.h.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +17,7 @@ namespace gxp {
 // `name` has up to 107 bytes and is visible to the whole network namespace, so it says nothing
 // secret; who connects must authenticate. A name in use is kIo.
 Fd listen_unix(std::string_view name, int backlog = 64);
-// Tries again until the deadline while nobody listens.
+// Retries until the deadline while no process listens.
 Fd connect_unix(std::string_view name, std::string_view peer, Deadline deadline);
 
 // The process at the other end; 0: not seen from here. `socket` was accepted from

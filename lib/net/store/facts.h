@@ -1,4 +1,4 @@
-// Facts that ranks tell each other: structs whose fields() is a std::tie() of texts, lists of texts,
+// Facts that ranks exchange: structs whose fields() is a std::tie() of texts, lists of texts,
 // numbers and truth values, each packed into one text of any length for Store::gather(),
 // Store::set() or gather_texts().
 //   Errors  kPeer: what a rank has told has other fields.

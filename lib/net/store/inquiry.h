@@ -48,7 +48,7 @@ class Inquiry {
   [[nodiscard]] Deadline wake_at() const { return pause_.value_or(end_); }
   [[nodiscard]] int asked_by() const { return asked_by_; }
   [[nodiscard]] const FailureVerdict& suspicion() const { return suspicion_; }
-  // What each rank has said in this round, or that it has left.
+  // Each rank's answer in this round, or that it has left.
   [[nodiscard]] std::vector<RankAnswer> answers(int world_size,
                                                 const std::set<int>& departed) const {
     std::vector<RankAnswer> answers(static_cast<size_t>(world_size));

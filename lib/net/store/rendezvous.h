@@ -20,7 +20,7 @@ struct Rendezvous {
   std::unique_ptr<Store> store;         // destroyed before the server
 
   // Says goodbye; rank 0 then keeps the store up until all ranks have done so, or the deadline.
-  // Without it, as when an exception unwinds, the other ranks take this one for failed.
+  // Without it, for example during stack unwinding, the other ranks treat this one as failed.
   void close(Deadline deadline);
 };
 

@@ -130,8 +130,8 @@ std::pair<Endpoint, std::optional<Secret>> parse_announcement(std::string_view t
   const int port = parts.size() == 4 ? parse_int(parts[2]) : -1;
   if (port < 1 || port > 65535 || parts[0] != kRendezvousVersion || parts[1].empty())
     fail(ErrorKind::kPeer,
-         "learn rank 0's address from the launcher: it passes on {} B that are not this gxp's; "
-         "install the same gxp on all hosts",
+         "learn rank 0's address from the launcher: the {} B that it passed on are not in this "
+         "gxp's format; install the same gxp on all hosts",
          text.size());
   std::optional<Secret> secret;
   if (parts[3] != kGiven) secret = Secret::from_hex(parts[3], "the launcher's key-value exchange");

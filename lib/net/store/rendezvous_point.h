@@ -5,11 +5,11 @@
 //            has a key-value exchange, a new one that rank 0 makes and passes on through it; else
 //            one that each rank derives from the user's file (lib/net/identity/user_secret.h) and
 //            the job's name.
-//   Address  RankIdentity's. Where the launcher has an exchange, rank 0 takes a free port and sends
-//            the others its address through it, so that jobs on one host do not collide.
+//   Address  RankIdentity's. If the launcher has a key-value exchange, rank 0 takes a free port and
+//            sends the others its address through it, so that jobs on one host do not collide.
 //
 // The exchange is as private as the launcher's own connections: Hydra's and Open MPI's between
-// hosts are neither encrypted nor, Hydra's, authenticated. Where the network is not trusted, set
+// hosts are neither encrypted nor, Hydra's, authenticated. On an untrusted network, set
 // GXP_JOB_SECRET_FILE; then no secret passes through the exchange.
 #pragma once
 
@@ -34,12 +34,12 @@ struct RendezvousPoint {
 };
 
 // Called once by every rank. A world of one has a secret of its own, or the one it is given. Throws
-// kConfig if nobody says on which host rank 0 is, or if some ranks were given a secret and others
-// were not; as user_secret(), pass_by_pmi() and pass_by_pmix() do.
+// kConfig if rank 0's host is not given, or if some ranks were given a secret and others were not;
+// as user_secret(), pass_by_pmi() and pass_by_pmix() do.
 RendezvousPoint arrange_rendezvous(const RankIdentity& identity, const Environment& environment,
                                    Deadline deadline);
 
-// What rank 0 sends the others, as one word: "1,10.0.0.7,4711,SECRET", with "given" in place of a
+// Rank 0's message to the others, as one word: "1,10.0.0.7,4711,SECRET", with "given" in place of a
 // secret that they have been given, too. Throws kPeer for anything else.
 std::string announcement(const Endpoint& store, const std::optional<Secret>& secret);
 std::pair<Endpoint, std::optional<Secret>> parse_announcement(std::string_view text);

@@ -86,8 +86,8 @@ int Store::authenticate(const Secret& secret, Deadline deadline, Deadline::Durat
       [&](int connected) {
         try {
           return authenticate_client(connected, secret, "store", rank_, deadline);
-        } catch (const Dropped& dropped) {
-          throw Dropped(dropped.kind(), name(dropped));
+        } catch (const ConnectionClosed& dropped) {
+          throw ConnectionClosed(dropped.kind(), name(dropped));
         } catch (const Error& error) {
           throw Error(error.kind(), name(error));
         }

@@ -46,8 +46,8 @@ class Store {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int world_size() const { return world_size_; }
 
-  // Puts `prefix` before all keys and names from now on, so that they do not meet earlier ones. All
-  // ranks call it with the same prefix, while no other call is under way.
+  // Adds `prefix` to all keys and names from now on, so that they do not collide with earlier ones.
+  // All ranks call it with the same prefix, while no other call is under way.
   void begin_keys_with(std::string prefix) { prefix_ = std::move(prefix); }
   // Overwrites. Does not wait for the server.
   void set(std::string_view key, std::string_view value);
@@ -57,8 +57,8 @@ class Store {
   // What `make` returns on rank 0, which alone calls it, on all ranks.
   std::string from_rank_0(std::string_view key, const std::function<std::string()>& make,
                           Deadline deadline);
-  // All ranks give a value; each gets all, in order of rank. At the deadline the ranks that have
-  // not come are named, and the first of them becomes the culprit: the job has failed for all.
+  // All ranks give a value; each gets all, in order of rank. At the deadline the error names the
+  // ranks that have not arrived; the first of them is the culprit, and the job fails for all.
   std::vector<std::string> gather(std::string_view name, std::string_view value, Deadline deadline);
   // Returns when all ranks have called it.
   void barrier(std::string_view name, Deadline deadline) { gather(name, "", deadline); }
@@ -81,9 +81,9 @@ class Store {
   [[nodiscard]] std::optional<FailureVerdict> verdict() const;
   // Waits for the verdict. To be called after losing a peer, before blaming any rank.
   std::optional<FailureVerdict> wait_verdict(Deadline deadline) const;
-  // `alarm` is called once, when there is a verdict: from the store's own thread, from one that
-  // is in inquire(), or at once from this one if there is a verdict already. It must stay callable
-  // until close() and must call neither close() nor the destructor.
+  // `alarm` is called once, when there is a verdict: from the store's own thread, from a thread in
+  // inquire(), or at once from the calling thread if there is a verdict already. It must stay
+  // callable until close() and must call neither close() nor the destructor.
   void on_abort(std::function<void(const FailureVerdict&)> alarm);
 
   // Says goodbye: this rank ends in good order.

@@ -1,9 +1,9 @@
-// The clients of the store's server: lets them in, bounds what strangers cost, waits for what
-// clients send, and writes what is queued for them. store_server.h says what they may ask for.
+// The clients of the store's server: accepts them, limits the cost of strangers, waits for clients'
+// messages, and writes messages that are queued for them. store_server.h has the requests.
 //
-// A stranger is a client that has not joined. Their places are scarce (lib/net/socket/strangers.h), and
-// each is dropped after 5 s.
-//   Threads  the server's, except port() and wake(), which are anybody's.
+// A stranger is a client that has not joined. Their places are scarce (lib/net/socket/strangers.h),
+// and each is dropped after 5 s.
+//   Threads  the server's, except port() and wake(), which any thread may call.
 #pragma once
 
 #include <functional>
@@ -29,11 +29,12 @@ class StoreClients {
   // Waits for bytes, for a new client or for wake(), until `until` if there is one. Returns the
   // clients of which bytes have arrived; these pointers are valid until finish_round().
   std::vector<StoreConnection*> wait(std::optional<Deadline> until);
-  // kIo: no descriptor is left for a client, and no stranger holds one. Otherwise lets one new client
-  // in, writes what the sockets take, and drops the clients that are `gone` or,
-  // with everything sent, `leaving`. Calls `lose` for a client whose connection has ended.
+  // kIo: no file descriptor is free for a client, and no unauthenticated connection can be dropped.
+  // Otherwise lets one new client in, writes what the sockets take, and drops the clients that are
+  // `gone` or, with everything sent, `leaving`. Calls `lose` for a client whose connection has
+  // ended.
   void finish_round(const std::function<void(StoreConnection&)>& lose);
-  // Lets nobody in from now on, and drops the strangers.
+  // Accepts no more clients, and drops unauthenticated connections.
   void stop_listening();
   void drop_all();
   [[nodiscard]] bool has_unsent() const;

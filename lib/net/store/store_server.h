@@ -2,9 +2,9 @@
 //
 // One thread serves all clients and never waits for one of them. A client that has not proved its
 // rank costs its socket and some hundred bytes (lib/net/store/store_clients.h). Once all ranks have
-// joined, nobody is let in any more. What a rank may send is bounded (lib/net/socket/frame.h) and
-// sealed (lib/net/socket/seal.h); a rank whose bytes were altered on the way is the culprit of a
-// verdict that says so.
+// joined, no further connection is accepted. A rank's messages are limited in size
+// (lib/net/socket/frame.h) and sealed (lib/net/socket/seal.h). If bytes were altered in transit, a
+// verdict says so and names their sender.
 //
 // The verdict. The first cause of a failure is recorded once and pushed to all ranks, also to those
 // that join later. Evidence, best first:
@@ -41,8 +41,8 @@ class StoreServer {
   // Serves on a listening socket from now on. `silence`: as detect_silence().
   StoreServer(Fd listener, int world_size, const Secret& secret,
               Deadline::Duration silence = kUsualSilence);
-  // Delivers what is queued for the clients, for 1 s at most, and tells them that the store ends
-  // in good order.
+  // Delivers messages queued for the clients, for 1 s at most, and tells the clients that the store
+  // ends normally.
   ~StoreServer();
   StoreServer(const StoreServer&) = delete;
   StoreServer& operator=(const StoreServer&) = delete;
@@ -51,7 +51,7 @@ class StoreServer {
   // Waits for a call that is under way. Empty DiagnosisHooks take the former ones away.
   void set_diagnostics(DiagnosisHooks diagnostics);
   // Waits until all ranks have joined and said goodbye; false if there is a verdict instead or the
-  // deadline passes. Rank 0 calls it last, so that nobody loses the store early.
+  // deadline passes. Rank 0 calls it last, so that no rank loses the store early.
   bool wait_goodbyes(Deadline deadline);
 
  private:

@@ -1,4 +1,4 @@
-// What the store holds: keys with values, those who wait for a key, and gathers under way.
+// The content of the store: keys with values, clients that wait for a key, and gathers in progress.
 // Pure: requests in, answers out; no socket. lib/net/store/store.h says what the operations mean.
 #pragma once
 

@@ -28,10 +28,10 @@ struct Finding {
 
 // Both are called on the server's thread, must return soon and must not throw. Either may be empty.
 struct DiagnosisHooks {
-  // From the answers by rank; `asked_by` is the rank that has waited too long. Nothing: no
-  // answer explains it.
+  // From the answers by rank; `asked_by` is the rank that has waited too long. Nothing if no answer
+  // explains it.
   std::function<std::optional<Finding>(const std::vector<RankAnswer>&, int asked_by)> diagnose;
-  // What a rank whose connection has ended did last, in words; "" if that is not known.
+  // The last operation of a rank whose connection has ended, in words; "" if unknown.
   std::function<std::string(int rank)> describe_lost;
 };
 

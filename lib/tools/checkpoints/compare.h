@@ -1,4 +1,4 @@
-// What differs between two checkpoints, tensor by tensor, whatever their formats.
+// The differences between two checkpoints in any formats, tensor by tensor.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 
 namespace gxp {
 
-// Where a rank's buffers are.
+// The location of a rank's buffers.
 struct BenchDevice {
   Device& device;
   DeviceFolds* folds = nullptr;  // of its memory; null: it is the host's

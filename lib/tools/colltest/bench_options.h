@@ -17,7 +17,7 @@ struct Sweep {
   int factor = 0;  // 0: by steps
 };
 
-// Where the barrier of a timed iteration is: nccl-tests' -z 1 to 3.
+// The position of the barrier in a timed iteration: nccl-tests' -z 1 to 3.
 enum class Pacing { kBarrierTimed = 1, kNoBarrier = 2, kBarrierBefore = 3 };
 
 // nccl-tests' -a: which rank's time counts in an iteration.

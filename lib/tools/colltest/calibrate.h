@@ -15,8 +15,8 @@ namespace gxp {
 using TimedBody = std::function<void()>;
 
 // Seconds of each body: the median of 1 to 101 times, as many as take `budget_s`, each as long as
-// its slowest rank takes after a barrier. They take turns, so that a slow moment of the machine
-// meets all. All ranks call it; the same on every rank.
+// its slowest rank takes after a barrier. They run alternately, so that a slow moment of the
+// machine affects all. All ranks call it; the same on every rank.
 std::vector<double> median_seconds(Communicator& comm, std::span<const TimedBody> bodies,
                                    double budget_s);
 

@@ -68,12 +68,13 @@ std::vector<size_t> sizes_of(const Sweep& sweep) {
   if (sweep.factor == 0 && sweep.step_bytes == 0)
     fail(ErrorKind::kUsage, "--stepbytes 0: must be positive");
   if (sweep.factor > 0 && sweep.min_bytes == 0 && sweep.max_bytes > 0)
-    fail(ErrorKind::kUsage, "--minbytes 0: no factor leads from it to --maxbytes; use --stepbytes");
+    fail(ErrorKind::kUsage,
+         "--minbytes 0: no --stepfactor leads from 0 to --maxbytes; use --stepbytes");
   std::vector<size_t> sizes;
   for (size_t bytes = sweep.min_bytes;;) {
     sizes.push_back(bytes);
     if (sizes.size() > kMaxSizes)
-      fail(ErrorKind::kUsage, "--stepbytes {}: these are more than {} sizes", sweep.step_bytes,
+      fail(ErrorKind::kUsage, "--stepbytes {}: gives more than {} sizes", sweep.step_bytes,
            kMaxSizes);
     const size_t factor = sweep.factor == 0 ? 1 : size_t(sweep.factor);
     const size_t step = sweep.factor == 0 ? sweep.step_bytes : 0;

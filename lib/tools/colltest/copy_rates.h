@@ -1,4 +1,4 @@
-// What copies reach on the GPUs of a run: the rate that its collectives are held against.
+// The bandwidth of copies on the GPUs of a run, for comparison with its collectives.
 //
 // An all-reduce of K bytes among p ranks reads each rank's K bytes once and writes each rank's
 // result once: 2 p K bytes of the GPUs' memory. A copy of n bytes reads and writes 2 n.
@@ -16,7 +16,7 @@ namespace gxp {
 struct CopyRate {
   int rank = 0;  // that copies
   int from = 0;  // the rank whose GPU's memory it reads
-  // Of its own memory: bytes read and written. Of a peer's: bytes that arrive.
+  // Of its own memory: bytes read and written. From a peer's memory: received bytes.
   double bytes_per_s = 0;
 };
 

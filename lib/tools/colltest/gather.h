@@ -1,4 +1,4 @@
-// Small plain data of every rank, brought to rank 0 through the communicator itself.
+// Gathers small plain data of every rank to rank 0 through the communicator.
 #pragma once
 
 #include <span>

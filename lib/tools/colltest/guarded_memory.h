@@ -11,16 +11,16 @@ namespace gxp {
 
 class GuardedMemory {
  public:
-  // What memory must have in which `bytes` are to be placed.
+  // The size of memory in which `bytes` are to be placed.
   static size_t room_for(size_t bytes);
   // Memory of `device`, or of a communicator, which the device can copy; it outlives this. Every
   // page is touched.
   GuardedMemory(Device& device, Buffer own);
   GuardedMemory(Device& device, CommunicatorMemory shared);
 
-  // `bytes` that begin `offset` bytes behind a page boundary, with guards around them from now on.
+  // `bytes` that begin `offset` bytes after a page boundary, surrounded by guards from now on.
   Memory place(size_t offset, size_t bytes);
-  // The device's allocation that it lies in; none: it is a communicator's.
+  // The device's allocation that contains it; none: it is a communicator's.
   [[nodiscard]] Memory allocation() const { return own_.memory(); }
   // Guard words that no longer hold what place() wrote; 0 before it.
   [[nodiscard]] size_t damaged() const;

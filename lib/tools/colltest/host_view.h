@@ -1,5 +1,5 @@
-// What the host writes into buffers under test and reads of them: the memory itself where it is the
-// host's, else a copy in pinned memory.
+// The host's access to buffers under test: host memory itself, or a copy of device memory in pinned
+// memory.
 #pragma once
 
 #include "lib/device/device.h"

@@ -1,4 +1,4 @@
-// Measures what lies between the ranks of a communicator: latency and bandwidth from each to each.
+// Measures latency and bandwidth between all pairs of ranks of a communicator.
 #pragma once
 
 #include <cstddef>

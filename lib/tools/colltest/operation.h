@@ -39,7 +39,7 @@ bool has_in_place(const BenchOperation& operation);  // all but send/recv and th
 // Elements of the logical buffer in `bytes`.
 size_t count_in(const BenchOperation& operation, DType dtype, size_t bytes, int world_size);
 
-// What `rank` gives and gets, in elements of the logical buffer.
+// The input and output of `rank`, in elements of the logical buffer.
 Extents extents_of(const BenchOperation& operation, const Call& call, int rank, int world_size);
 
 struct Bandwidth {

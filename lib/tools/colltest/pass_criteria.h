@@ -1,5 +1,5 @@
-// What makes a run fail although it came to its end: wrong values, too little bandwidth, rows that
-// are slower than those of an earlier run.
+// Criteria by which a completed run fails: wrong values, too little bandwidth, rows that are slower
+// than in an earlier run.
 #pragma once
 
 #include <map>

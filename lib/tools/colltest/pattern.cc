@@ -45,7 +45,7 @@ T narrow(long double value) {
 }
 
 // One element of one rank.
-struct Place {
+struct PatternElement {
   ReduceOp op;
   int rank;
   int world_size;
@@ -56,13 +56,13 @@ struct Place {
   [[nodiscard]] int turn() const { return int((size_t(rank) + i) % size_t(world_size)); }
 };
 
-uint64_t Place::noise(uint64_t salt) const {
+uint64_t PatternElement::noise(uint64_t salt) const {
   return mix64((uint64_t(i) + 1) * 0x9e3779b97f4a7c15u + uint64_t(rank) * 0xd1342543de82ef95u +
                salt);
 }
 
 // An integer whose magnitude, summed over the ranks, is at most `bound`.
-int64_t bounded_integer(const Place& place, int64_t bound, bool is_signed) {
+int64_t bounded_integer(const PatternElement& place, int64_t bound, bool is_signed) {
   const int64_t n = place.world_size;
   if (n > bound) {  // only some ranks take part, others for each element
     const int64_t stride = (n + bound - 1) / bound;
@@ -74,17 +74,17 @@ int64_t bounded_integer(const Place& place, int64_t bound, bool is_signed) {
 }
 
 template <class T>
-long double random_significand(const Place& place) {  // from 1 to below 2
+long double random_significand(const PatternElement& place) {  // from 1 to below 2
   const uint64_t fraction = place.noise(1) >> (65 - kSignificandBits<T>);
   return 1 + std::ldexp(static_cast<long double>(fraction), 1 - kSignificandBits<T>);
 }
 
-int small_exponent(const Place& place, int most) {
+int small_exponent(const PatternElement& place, int most) {
   return int(place.noise(2) % uint64_t(2 * most + 1)) - most;
 }
 
 template <class T>
-T float_value(const Place& place) {
+T float_value(const PatternElement& place) {
   const long double sign = (place.noise() & 1) != 0 ? -1 : 1;
   constexpr int64_t kBound = int64_t{1} << kSignificandBits<T>;
   switch (place.op) {
@@ -103,7 +103,7 @@ T float_value(const Place& place) {
 }
 
 template <class T>
-T integer_value(const Place& place) {
+T integer_value(const PatternElement& place) {
   const bool takes_part = place.noise(3) % uint64_t(place.world_size) == 0;
   const auto bits = static_cast<T>(place.noise());
   switch (place.op) {
@@ -128,7 +128,7 @@ T integer_value(const Place& place) {
 }
 
 template <class T>
-T value_at(const Place& place) {
+T value_at(const PatternElement& place) {
   if constexpr (std::is_integral_v<T>) {
     return integer_value<T>(place);
   } else {
@@ -137,7 +137,7 @@ T value_at(const Place& place) {
 }
 
 template <class T>
-T reduced_float(Place place) {
+T reduced_float(PatternElement place) {
   long double result = 0;
   for (place.rank = 0; place.rank < place.world_size; ++place.rank) {
     long double value = widen(float_value<T>(place));
@@ -185,7 +185,7 @@ uint64_t combine(ReduceOp op, uint64_t a, uint64_t b) {
 }
 
 template <class T>
-T reduced_integer(Place place) {
+T reduced_integer(PatternElement place) {
   uint64_t result = 0;
   for (place.rank = 0; place.rank < place.world_size; ++place.rank) {
     auto value = uint64_t(int64_t(integer_value<T>(place)));
@@ -197,7 +197,7 @@ T reduced_integer(Place place) {
 }
 
 template <class T>
-T reduced_at(const Place& place) {
+T reduced_at(const PatternElement& place) {
   if constexpr (std::is_integral_v<T>) {
     return reduced_integer<T>(place);
   } else {

@@ -1,4 +1,4 @@
-// What was measured of one case, on rank 0.
+// The measurements of one case, on rank 0.
 #pragma once
 
 #include <array>
@@ -40,7 +40,7 @@ struct CaseResult {
   std::optional<PlacementResult> in_place;  // empty: the operation has none
 };
 
-// What each rank says about itself once.
+// Facts that each rank reports once about itself.
 struct RankInfo {
   int32_t pid = 0;
   int32_t host_number = 0;        // as in Communicator::hosts()

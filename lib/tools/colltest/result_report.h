@@ -22,7 +22,7 @@
 
 namespace gxp {
 
-// What all rows have in common.
+// Facts that all rows have in common.
 struct RunFacts {
   int world_size = 1;
   std::string transport;

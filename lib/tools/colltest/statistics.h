@@ -1,4 +1,4 @@
-// What many timings of one thing say.
+// Statistics of repeated timings.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What all rows of a run say together.
+// Totals over all rows of a run.
 #pragma once
 
 #include <cstdint>

@@ -21,13 +21,13 @@ struct Sample {
   int64_t took_ns = 0;     // of one call
 };
 
-// What checking has found on one rank. Plain data, for a gather.
+// The results of checking on one rank. Plain data, for a gather.
 struct TrialFindings {
   WrongElements wrong;  // of all checks; the element is the first of the first check that failed
   uint64_t damaged = 0;
 };
 
-// What a trial works on; all outlive it.
+// The environment of a trial; all outlive it.
 struct TrialMemory {
   BenchCalls& calls;
   HostView& view;  // of both buffers

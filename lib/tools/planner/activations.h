@@ -28,8 +28,8 @@ struct ActivationBatch {
   bool dropout = true;  // two masks in a GPT block
 };
 
-// Bytes that one layer keeps. With full recomputation a layer that is being computed again takes in
-// addition what it keeps without.
+// Bytes that one layer keeps. With full recomputation, a layer that is being recomputed
+// additionally takes its activations without recomputation.
 uint64_t layer_activations(const PublishedModel& model, const ActivationBatch& batch,
                            Recompute recompute);
 

@@ -1,5 +1,5 @@
-// What other calculators of model states answer to the same question, to the digit that they print:
-// their truncations, units and defects included.
+// The results of other calculators of model states, to the printed digit, including their
+// truncations, units and defects.
 //
 // Seven billion parameters, 8 GPUs, ZeRO-2, Adam, in GiB per GPU: the ZeRO paper 24.45, DeepSpeed
 // 27.71.

@@ -52,7 +52,7 @@ struct ConfigReader {
 
 // A family of Hugging Face's whose config.json has the keys of one that gxp trains, what it has
 // otherwise, and what its class has where the file is silent.
-struct Kin {
+struct RelatedFamily {
   std::string_view name;    // model_type
   std::string_view stem;    // of its classes
   std::string_view family;  // of lib/arch/family.h
@@ -82,8 +82,8 @@ ModelConfig llama_sizes(ModelConfig model, int kv_heads, int head_size, int mlp)
   return model;
 }
 
-const std::vector<Kin>& all_kin() {
-  static const std::vector<Kin> kKin = {
+const std::vector<RelatedFamily>& all_kin() {
+  static const std::vector<RelatedFamily> kKin = {
       {.name = "gpt2",
        .stem = "GPT2",
        .family = "gpt2",
@@ -148,7 +148,7 @@ std::string class_of(const ConfigReader& config) {
 
 const HeadOfClass& head_of(const ConfigReader& config, const std::string& name) {
   for (const HeadOfClass& head : kHeadsOfClasses) {
-    const auto is_class = [&](const Kin& kin) {
+    const auto is_class = [&](const RelatedFamily& kin) {
       return name == std::string(kin.stem) + std::string(head.name);
     };
     if (name.empty() || std::ranges::any_of(all_kin(), is_class)) return head;
@@ -181,7 +181,7 @@ std::string_view other_name(std::string_view key) {
   return key;
 }
 
-PublishedModel read_shape(const ConfigReader& config, const Kin& kin) {
+PublishedModel read_shape(const ConfigReader& config, const RelatedFamily& kin) {
   const Family& family = find_family(kin.family);
   const HuggingFaceFamily& theirs = family.huggingface;
   if (family.name == "gpt2" && config.flag("add_cross_attention", false))
@@ -224,9 +224,9 @@ PublishedModel read_shape(const ConfigReader& config, const Kin& kin) {
           .label_bias = head.has_bias};
 }
 
-const Kin& kin_of(const Json& config, const std::string& where) {
+const RelatedFamily& kin_of(const Json& config, const std::string& where) {
   const std::string type = to_text(member(config, "model_type", where), where + ": model_type");
-  const auto found = std::ranges::find(all_kin(), type, &Kin::name);
+  const auto found = std::ranges::find(all_kin(), type, &RelatedFamily::name);
   if (found != all_kin().end()) return *found;
   fail(ErrorKind::kConfig,
        "{}: model_type '{}' is not supported; supported: {}; use --params with the number of "
@@ -253,7 +253,7 @@ ModelFile read_config(const std::string& path) {
   const Json json = parse_python_json(read_text(path, kMaxModelFileBytes), path);
   const std::string where = "read " + path;
   to_object(json, where);
-  const Kin& kin = kin_of(json, where);
+  const RelatedFamily& kin = kin_of(json, where);
   ModelFile file{.path = path, .family = std::string(kin.name)};
   file.shape = read_shape({json, where}, kin);
   if (!file.shape->has_language_head) file.architecture = class_of({json, where});

@@ -24,13 +24,13 @@ struct ModelFile {
 };
 
 // Whether a word that could name a model means a file: it has a '/', ends in .json or .safetensors,
-// or is there.
+// or exists as a file.
 bool names_model_file(const std::string& text);
 
 // `path` is a config.json, a .safetensors file, its index, or a folder. kIo: cannot be read, or a
 // folder with neither; kCorrupt: no such JSON or header; kConfig: a family
-// or class that is not supported, and which are, or a size that makes no model. What config.json
-// does not say is as in the class's own defaults.
+// or class that is not supported, and which are, or a size that makes no model. Keys that
+// config.json lacks have the class's own defaults.
 ModelFile read_model_file(const std::string& path);
 
 }  // namespace gxp

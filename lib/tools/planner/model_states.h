@@ -36,7 +36,7 @@ struct Precision {
   uint64_t moment = 0;
 };
 
-// What an optimizer keeps besides the master weights.
+// The optimizer's state in addition to the master weights.
 struct OptimizerState {
   std::string_view name;
   uint64_t moments = 0;       // elements per parameter

@@ -1,5 +1,5 @@
-// What each way of cutting a model into shards adds to it: elements that pad the last shard, and
-// that every rank stores, gathers and updates for nothing. Pure.
+// The padding of each sharding layout: elements that fill the last shard, and that ranks store,
+// gather and update without use. Pure.
 #pragma once
 
 #include <cstdint>

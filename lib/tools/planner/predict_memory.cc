@@ -246,7 +246,7 @@ std::vector<Term> explain_memory(const TrainCase& question) {
                   plan.pipeline),
       stage.kept_in_flight(), kept.source);
   add("recomputed block", "one block, its inputs gathered", fmt::format("{}", stage.recomputed()),
-      stage.recomputed(), "live while it is computed again");
+      stage.recomputed(), "live while it is recomputed");
   add("logits", "c s B V / t",
       fmt::format("{} x {} x {} / {}", stage.bytes_per_logit(), stage.tokens(),
                   question.model->vocabulary, plan.tensor),

@@ -1,4 +1,4 @@
-// What a GPU holds at the peak of a step, by formula: model states, activations, logits, the
+// The memory of a GPU at the peak of a step, by formula: model states, activations, logits, the
 // buffers of sharding, and the driver's context. For models that gxp does not run, on software that
 // is not gxp's; a run of gxp itself is replayed, to the byte (lib/replay/memory.h).
 //

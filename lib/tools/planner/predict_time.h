@@ -49,7 +49,7 @@ struct StepPrediction {
 StepPrediction predict_time(const TrainCase& question);
 
 // Operations of the model in a step, on each GPU: 6 per parameter in a product and token, and
-// attention, the causal half counted; nothing that is computed again.
+// attention, counting the causal half; without recomputation.
 double model_flops_per_gpu(const TrainCase& question);
 
 // The least tokens of a micro-batch on a GPU with which gathers and reductions of `bytes_each` per

@@ -47,9 +47,9 @@ PlanCost cost_of(const TrainCase& question);
 
 // Up to three ways to make a plan fit (plan_search.h), through: the stage, the size of shards,
 // recomputation, the micro-batch, tensor parallelism within a host of 8, pipeline parallelism,
-// offload, the number of GPUs. Where accumulation is given, all train the same sequences in a step.
-// Each changed setting is named as the option of gxp memcalc and gxp shard-plan; "shard" has the
-// value "" for shards over all ranks.
+// offload, the number of GPUs. If accumulation is given, all plans train the same number of
+// sequences per step. Each changed setting is named as the option of gxp memcalc and gxp
+// shard-plan; "shard" has the value "" for shards over all ranks.
 std::vector<CostedPlan<TrainPlan>> plans_that_fit(const TrainCase& question, uint64_t limit_bytes);
 
 }  // namespace gxp

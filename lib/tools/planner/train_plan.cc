@@ -34,8 +34,10 @@ std::string hardware_obstacle(const Hardware& hardware, const TrainPlan& plan) {
   if (plan.format != NumberFormat::kBf16 && hardware.gpu->flops_8 == 0)
     return fmt::format("{} has no fp8; use bf16", hardware.gpu->name);
   if (plan.tensor > hardware.links.gpus_per_domain)
-    return fmt::format("a layer over {} GPUs would leave the {} that a host or its NVLink joins",
-                       plan.tensor, hardware.links.gpus_per_domain);
+    return fmt::format(
+        "tensor parallelism over {} GPUs exceeds the {} GPUs of a host or NVLink "
+        "domain",
+        plan.tensor, hardware.links.gpus_per_domain);
   return "";
 }
 

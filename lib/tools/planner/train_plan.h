@@ -15,7 +15,7 @@ namespace gxp {
 enum class NumberFormat { kBf16, kFp8, kMxfp8 };
 inline constexpr std::array<std::string_view, 3> kNumberFormatNames = {"bf16", "fp8", "mxfp8"};
 
-// States that lie in main memory between steps; the update then runs there.
+// States that are in host memory between steps; the update then runs there.
 enum class StateOffload { kNone, kOptimizer, kAll };
 inline constexpr std::array<std::string_view, 3> kOffloadNames = {"none", "optimizer", "all"};
 

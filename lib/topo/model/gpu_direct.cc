@@ -17,21 +17,21 @@ std::string obstacle_to_dma_buf(const GpuDirectFacts& facts) {
 }  // namespace
 
 GpuDirectVerdict judge_gpu_direct(const GpuDirectFacts& facts) {
-  if (!facts.too_far.empty()) return {GpuDirectWay::kNone, facts.too_far};
+  if (!facts.too_far.empty()) return {GpuDirectMethod::kNone, facts.too_far};
   const std::string obstacle = obstacle_to_dma_buf(facts);
   if (obstacle.empty())
-    return {GpuDirectWay::kDmaBuf, "by DMA-BUF: open driver, Linux 5.12 or later"};
+    return {GpuDirectMethod::kDmaBuf, "by DMA-BUF: open driver, Linux 5.12 or later"};
   if (facts.peer_module_registered)
-    return {GpuDirectWay::kPeerMemory,
+    return {GpuDirectMethod::kPeerMemory,
             fmt::format("by {}, which is registered", facts.peer_module)};
   if (!facts.peer_module.empty())
-    return {GpuDirectWay::kNone,
+    return {GpuDirectMethod::kNone,
             fmt::format("{} is loaded, but not registered with the RDMA driver "
                         "(/sys/kernel/mm/memory_peers is empty); no DMA-BUF: {}",
                         facts.peer_module, obstacle)};
   if (!facts.modules_known)
-    return {GpuDirectWay::kUnknown, "the loaded modules are not recorded (/sys/module)"};
-  return {GpuDirectWay::kNone,
+    return {GpuDirectMethod::kUnknown, "the loaded modules are not recorded (/sys/module)"};
+  return {GpuDirectMethod::kNone,
           fmt::format("neither nvidia-peermem nor DMA-BUF is available ({})", obstacle)};
 }
 

@@ -1,6 +1,6 @@
-// Whether a NIC itself reads and writes the memory of an NVIDIA GPU (GPUDirect RDMA), by which way,
-// and why (not). `gxp topo`, `gxp topo doctor` and the transport verbs take their verdicts from
-// here.
+// Whether a NIC itself reads and writes the memory of an NVIDIA GPU (GPUDirect RDMA), by which
+// method, and why (not). `gxp topo`, `gxp topo doctor` and the transport verbs take their verdicts
+// from here.
 //   Sources  NVIDIA, GPUDirect RDMA (CUDA Toolkit documentation); Linux 5.12, which lets RDMA take
 //            DMA-BUF; NCCL 2.30.7, src/transport/net_ib/gdr.cc.
 #pragma once
@@ -11,11 +11,11 @@
 
 namespace gxp {
 
-enum class GpuDirectWay : uint8_t {
+enum class GpuDirectMethod : uint8_t {
   kNone,
   kUnknown,     // the source does not say
   kDmaBuf,      // the GPU's driver hands its memory out as a file that the NIC's driver takes
-  kPeerMemory,  // a module (nvidia_peermem) tells the NIC's driver of the GPU's pages
+  kPeerMemory,  // a module (nvidia_peermem) gives the GPU's pages to the NIC's driver
 };
 
 // The first ones are of a host's files (read/gpu_direct_facts.h); what only a library can tell is
@@ -32,10 +32,10 @@ struct GpuDirectFacts {
 };
 
 struct GpuDirectVerdict {
-  GpuDirectWay way = GpuDirectWay::kUnknown;
+  GpuDirectMethod method = GpuDirectMethod::kUnknown;
   std::string why;  // "by DMA-BUF: open driver, Linux 5.12 or later"
   [[nodiscard]] bool is_on() const {
-    return way == GpuDirectWay::kDmaBuf || way == GpuDirectWay::kPeerMemory;
+    return method == GpuDirectMethod::kDmaBuf || method == GpuDirectMethod::kPeerMemory;
   }
 };
 

@@ -1,4 +1,4 @@
-// What the PCI id and the name of an NVIDIA GPU tell of it where no driver was asked.
+// Facts about an NVIDIA GPU from its PCI id and name, without its driver.
 //   Sources  pci.ids of 2026-08-22: each chip has a block of 128 ids; NVIDIA, CUDA GPU compute
 //            capability; NVIDIA, GPUDirect RDMA, which names Tesla and Quadro GPUs alone.
 #pragma once

@@ -3,8 +3,8 @@
 // topologies makes one; every view, check and plan reads one.
 //
 // The tree holds what the source said, in its order, and nothing that a rule added: unknown facts
-// stay unknown (empty, 0 or no value), and text that gxp has no field for is kept as text. So a
-// tree that was read from NCCL's XML is written back as the same topology.
+// stay unknown (empty, 0 or no value), and text that gxp has no field for is kept as text. A tree
+// that was read from NCCL's XML is therefore written back as the same topology.
 //   Names    by their kind's number, see names_of_parts(); bus ids are in lower case.
 //   Limits   kMaxParts, kMaxCrossLinks, kMaxDepth: add...() throw kConfig beyond.
 #pragma once

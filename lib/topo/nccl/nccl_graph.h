@@ -1,5 +1,4 @@
-// The graph that NCCL makes of a host before it searches paths: the parts that become nodes, and
-// their links.
+// The graph that NCCL builds of a host before it searches paths: its nodes and links.
 //   Nodes   NUMA nodes, bridges, GPUs, NICs, their ports, and all NVSwitches as one. Where some
 //           GPUs have a rank, those without are left out; likewise ports without a number where
 //           some have one. NICs without a PCIe device are one below each NUMA node.

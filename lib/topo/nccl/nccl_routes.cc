@@ -355,7 +355,7 @@ GpuDirectFacts NcclRoutes::gpu_direct_facts(PartId gpu, PartId port) const {
     facts.too_far = name(port) + " is no RDMA device";
   } else if (is_consumer_gpu(paths_->host()[gpu])) {
     facts.too_far = kNoGpuDirectOnConsumerGpus;
-  } else if (judge_gpu_direct(facts).way != GpuDirectWay::kNone) {
+  } else if (judge_gpu_direct(facts).method != GpuDirectMethod::kNone) {
     const RouteVerdict level = within_gdr_level(gpu, port);
     if (level.answer == RouteAnswer::kNo) facts.too_far = level.rule;
   }
@@ -364,7 +364,7 @@ GpuDirectFacts NcclRoutes::gpu_direct_facts(PartId gpu, PartId port) const {
 
 RouteVerdict NcclRoutes::by_files(PartId gpu, PartId port) const {
   const GpuDirectVerdict verdict = judge_gpu_direct(gpu_direct_facts(gpu, port));
-  if (verdict.way == GpuDirectWay::kNone) return {RouteAnswer::kNo, verdict.why};
+  if (verdict.method == GpuDirectMethod::kNone) return {RouteAnswer::kNo, verdict.why};
   return {verdict.is_on() ? RouteAnswer::kYes : RouteAnswer::kUnknown,
           within_gdr_level(gpu, port).rule + "; " + verdict.why};
 }

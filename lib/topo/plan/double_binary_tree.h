@@ -36,7 +36,7 @@ class DoubleBinaryTree {
    public:
     explicit InOrderTree(int size) : size_(size) {}
     [[nodiscard]] int height() const;
-    // Children of a truncated tree may lie several levels lower.
+    // Children of a truncated tree may be several levels lower.
     [[nodiscard]] int depth(int position) const;
     [[nodiscard]] int parent(int position) const;
     [[nodiscard]] std::array<int, 2> children(int position) const;

@@ -6,7 +6,7 @@
 //   Ports     an RDMA device has one for each of its ports; a network interface that belongs to
 //             none has one; interfaces without a device (loopback, bridges) have none.
 //   CPUs      family and model as NCCL writes them: the family's extension counts sixteenfold.
-//   Absent    a sentence each for what is not there or not said, and what that costs.
+//   Absent    a sentence for each missing device or fact, with its effect.
 #pragma once
 
 #include <map>
@@ -24,7 +24,7 @@ HostTree read_system(const SystemRoot& root);
 // The steps of read_system(); each adds to `host`.
 void add_numa_nodes(HostTree& host, const SystemRoot& root);
 void add_pci_devices(HostTree& host, const SystemRoot& root);
-// Below the NICs that are there; after add_pci_devices().
+// Below the existing NICs; after add_pci_devices().
 void add_network_ports(HostTree& host, const SystemRoot& root);
 
 // The last bus id in a path of devices: that of the PCIe function that it is below; "": none.

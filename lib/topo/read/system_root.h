@@ -1,4 +1,4 @@
-// The files below / that tell of a host's hardware (/proc, /sys): this host's, or those of a
+// The files that describe a host's hardware (/proc, /sys): this host's, or those of a
 // directory that `hwloc-gather-topology` made. All paths begin with "/", and symbolic links are
 // followed inside the root: none leads out of it.
 //   Limits   a file's first kMaxFileBytes, kMaxLinks symbolic links on a path. Another host's

@@ -18,7 +18,7 @@
 namespace gxp {
 namespace {
 
-struct RanksHere {
+struct LocalRanks {
   int local_world_size;
   int local_rank;
 };
@@ -26,7 +26,7 @@ struct RanksHere {
 struct DeviceRow {
   Choice<TrainDevice> device;
   Support (*probe)();
-  Backend (*make)(const TrainConfig& config, const RanksHere& ranks);
+  Backend (*make)(const TrainConfig& config, const LocalRanks& ranks);
 };
 
 Support probe_cuda() {
@@ -37,7 +37,7 @@ Support probe_cuda() {
 #endif
 }
 
-Backend make_cuda(const TrainConfig& config, const RanksHere& ranks) {
+Backend make_cuda(const TrainConfig& config, const LocalRanks& ranks) {
 #ifdef GXP_WITH_CUDA
   const int index = gpu_of_rank(ranks.local_rank, cuda_device_count());
   return make_cuda_backend(index, config, ranks.local_world_size);
@@ -50,7 +50,7 @@ Backend make_cuda(const TrainConfig& config, const RanksHere& ranks) {
 
 Support probe_cpu() { return {}; }
 
-Backend make_cpu(const TrainConfig& config, const RanksHere& ranks) {
+Backend make_cpu(const TrainConfig& config, const LocalRanks& ranks) {
   return make_host_backend(make_cpu_device(), config, ranks.local_world_size);
 }
 

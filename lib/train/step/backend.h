@@ -53,8 +53,8 @@ struct PeakRate {
   std::string source;  // "the h100's data sheet's rate in bf16, without sparsity"
 };
 // Of the run's products: the data sheet's, of a GPU that lib/replay/hardware.h knows, for a half
-// type or tf32; of another, measured. None of a CPU: what it measures within 10 ms differs by a
-// factor of 3 from one start to the next, with the clock and the load of that moment.
+// type or tf32; of another, measured. None for a CPU: measurements of 10 ms differ by a factor of 3
+// between starts, with the clock and the load at that moment.
 std::optional<PeakRate> peak_rate(Backend& backend, const TrainConfig& config);
 
 }  // namespace gxp

@@ -14,7 +14,7 @@ namespace {
 [[noreturn]] void leave(std::exception_ptr cause, const std::string& stuck) {
   if (cause == nullptr)
     cause = std::make_exception_ptr(
-        Error(ErrorKind::kDevice, "run a step: it could not be queued as a whole"));
+        Error(ErrorKind::kDevice, "run a step: only a part of it could be queued"));
   const Ending ending = ending_of(cause);
   log_error("end the failed run without waiting any longer: {}", stuck);
   std::fputs(ending.line.c_str(), stderr);

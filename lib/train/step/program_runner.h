@@ -12,7 +12,7 @@
 
 namespace gxp {
 
-// Is told where each operation begins and ends among the kernels of its lane, on the lane's thread.
+// Called on the lane's thread at the beginning and the end of each operation.
 class OpObserver {
  public:
   virtual ~OpObserver() = default;
@@ -71,7 +71,7 @@ class ProgramRunner {
   std::vector<Work> works_;                     // by OpId
   std::vector<std::unique_ptr<Event>> events_;  // by OpId; only of operations that others wait for
   std::array<Stream*, kLaneCount> streams_{};   // null where it has no operation
-  bool running_ = false;                        // a run that was given up leaves works behind
+  bool running_ = false;                        // an abandoned run leaves unfinished works
 };
 
 }  // namespace gxp

@@ -101,7 +101,7 @@ Tensor WeightUpdate::parameters_in(const Op& op, const TensorPart& part,
                                     elements.count);
 }
 
-// The direction of a part that lies in the op's wrap.
+// The direction of a part that lies in the op's FSDP unit.
 Tensor WeightUpdate::direction_of(const Op& op, const TensorPart& part) const {
   const size_t wrap_begin = sharded_.plan.layout.wraps[size_t(op.wrap)].flat.begin;
   return sharded_.tensor(op.update.directions).rows(part.in_flat - wrap_begin, part.elements.count);

@@ -13,8 +13,8 @@
 
 namespace gxp {
 
-// Lets the processes that this one's parent has started, and theirs, reach its memory, where that
-// takes a permission.
+// Permits the processes started by this process's parent, and their children, to access its memory,
+// if permission is needed.
 void allow_siblings_to_attach() noexcept;
 
 class CrossMemoryAttach {

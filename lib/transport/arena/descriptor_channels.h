@@ -2,9 +2,9 @@
 // descriptor names: a GPU's (device/device_sharing.h).
 //
 // Each two ranks have a pair of sockets of their own, one end of which was passed over their
-// authenticated connection; there it would meet the bells (shm_segment.h). To take descriptors
-// from the peer's process instead (pidfd_getfd) needs the permission to trace it and a common
-// process namespace, which containers refuse.
+// authenticated connection; on that connection itself, descriptors would mix with the bells
+// (shm_segment.h). To take descriptors from the peer's process instead (pidfd_getfd) needs the
+// permission to trace it and a common process namespace, which containers refuse.
 //   Order    messages between two ranks arrive as sent.
 //   Room     for a hundred messages or so that the peer has not taken; then send() waits.
 //   Errors   kPeer: the peer is gone or late; kIo: no descriptor is left for this process.

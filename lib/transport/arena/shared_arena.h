@@ -1,13 +1,13 @@
 // Memory that the ranks of one host see of each other. With it a collective reads and writes its
 // peers' memory instead of sending messages.
 //
-// Each rank has one segment (shm_segment.h), twice its even share of the host's memory unless address
-// space is short, of which only what is used exists. It holds slots for each group of ranks, and a heap for communicator
-// memory. The lines by which ranks synchronise (shared_lines.h) lie together in the segment of the
-// host's first rank, since a rank looks at all of them in each call and every page more is a TLB
-// miss (8 ranks on 2 cores, 8 bytes: 14.5 us with the lines in 8 segments, see docs/RESULTS.md for
-// what it is now). Memory outside the segments is reached by system calls, if the OS lets a rank
-// (cross_memory_attach.h).
+// Each rank has one segment (shm_segment.h), twice its even share of the host's memory unless
+// address space is short, of which only what is used exists. It holds slots for each group of
+// ranks, and a heap for communicator memory. The lines by which ranks synchronise (shared_lines.h)
+// lie together in the segment of the host's first rank, since a rank reads all of them in each call
+// and every additional page is a TLB miss (8 ranks on 2 cores, 8 bytes: 14.5 us with the lines in 8
+// segments, see docs/RESULTS.md for what it is now). Memory outside the segments is reached by
+// system calls, if the OS lets a rank (cross_memory_attach.h).
 //   Threads  one at a time.
 //   Errors   kPeer: a peer is lost, late, or has published what cannot be; kIo: no memory.
 #pragma once
@@ -47,10 +47,10 @@ class SharedArena {
  public:
   static constexpr int kGroups = 32;  // that have lines and slots here
 
-  // Bytes of each rank's segment on a host with so many ranks. Halved while it exceeds the limit of a
-  // file's size (ulimit -f), or while a process that maps `mappings` of them (0: each rank's) would use
-  // more than half of the address space that its limit (ulimit -v) leaves it; 0 if that leaves no useful
-  // heap.
+  // Bytes of each rank's segment on a host with so many ranks. Halved while it exceeds the limit of
+  // a file's size (ulimit -f), or while a process that maps `mappings` of them (0: each rank's)
+  // would use more than half of the address space that its limit (ulimit -v) leaves it; 0 if that
+  // leaves no useful heap.
   static size_t segment_bytes(int ranks, int mappings = 0);
   // Makes a new segment this process's own, before the host's other ranks get it.
   static void sign(const ShmSegment& mine, int ranks);
@@ -61,7 +61,7 @@ class SharedArena {
   // Before the first publish() or wait(); `waiter` outlives them.
   void attach(ArenaWaiter& waiter) { waiter_ = &waiter; }
 
-  // The ranks that see each other, this one among them, ascending.
+  // The ranks that share memory, including this one, ascending.
   [[nodiscard]] std::span<const int> ranks() const { return ranks_; }
   // Ranks outnumber CPUs: to spin is to keep the peer from running.
   [[nodiscard]] bool oversubscribed() const { return oversubscribed_; }
@@ -85,7 +85,7 @@ class SharedArena {
   // kIo: "...", if the heap or the host's memory is used up.
   [[nodiscard]] Memory allocate(size_t bytes);
   void release(Memory memory) noexcept;
-  // Where memory lies in this rank's segment; 0 unless it is wholly inside the heap.
+  // The offset of memory in this rank's segment; 0 unless it is entirely inside the heap.
   [[nodiscard]] uint64_t offset_of(const std::byte* data, size_t bytes) const;
   // The peer's memory at an offset that it has published.
   [[nodiscard]] std::byte* at(int rank, uint64_t offset, size_t bytes);
@@ -132,7 +132,8 @@ class SharedArena {
   static constexpr int kLooks = 50;
   static constexpr int kSpins = 100;   // some 2 us, and as many in Backoff
   static constexpr int kTurns = 2000;  // some 0.5 ms
-  // Where others want the CPUs, a yield may take milliseconds, and deadlines must still be kept.
+  // If other processes need the CPUs, a yield may take milliseconds, and deadlines must still be
+  // kept.
   static constexpr std::chrono::milliseconds kYieldTime{20};
 
   void sleep(const std::function<bool()>& ready, std::span<const int> peers, Deadline deadline);

@@ -1,5 +1,5 @@
 // What ranks of one host signal to each other in shared memory, and the slots in which they leave
-// data. Each is written by its owner only; what it means is for the collectives
+// data. Each is written by its owner only; the collectives define its content
 // (collective/engine/shared_memory/group_sync.h).
 #pragma once
 
@@ -29,7 +29,7 @@ struct alignas(128) SharedPhase {
 // written, and stores wait for those before them.
 struct SharedSlots {
   // By as many calls a rank may be ahead of its peers: a broadcast's root, for one. Ranks that
-  // share a CPU then take turns once in so many calls.
+  // share a CPU then switch once per that many calls.
   static constexpr size_t kLines = 32;
   static constexpr size_t kCopies = 8;  // likewise with inputs that a line has no room for
   static constexpr size_t kCopiedBytes = 64 << 10;
@@ -40,8 +40,8 @@ struct SharedSlots {
   std::byte staging[kStagingBytes];  // for tiles
 };
 
-// Brings a cache line here, and takes it from the peers' caches, before it is written: what is
-// published behind it is seen sooner by as much as that takes.
+// Fetches a cache line exclusively before it is written, so that data published by the write become
+// visible earlier by the time of the fetch.
 inline void prefetch_to_write(const void* line) {
 #if defined(__x86_64__)
   // The compiler would only fetch it, since not every x86-64 obeys this; those ignore it.

@@ -34,8 +34,7 @@ class ShmSegment {
 
   [[nodiscard]] int fd() const { return fd_.get(); }
   [[nodiscard]] Memory memory() const { return memory_; }
-  // Brings the pages of a range in now, so that the first message meets no page fault (1.5 us
-  // each).
+  // Maps the pages of a range now, so that the first message has no page faults (1.5 us each).
   void prefault(size_t offset, size_t bytes) const;
 
  private:
@@ -51,7 +50,7 @@ struct ShmDoorbell {
   enum Sleep : uint32_t {
     kAwake,
     kOnFutex,
-    kOnSockets,  // it waits for other things too: a peer sends a byte over the socket of the pair
+    kOnSockets,  // it also waits for other events: a peer sends a byte over the socket of the pair
   };
   std::atomic<uint32_t> sleeping;
   std::atomic<uint32_t> rings;  // futex word
@@ -61,7 +60,7 @@ struct ShmDoorbell {
     sleeping.store(how);
     return rings.load();
   }
-  // On the futex. False if nobody rang until the deadline.
+  // On the futex. False if no peer rang until the deadline.
   bool sleep(uint32_t prepared, Deadline deadline);
   void done() { sleeping.store(kAwake); }
   // Costs one load while the rank is awake. `socket` leads from the peer to the rank.

@@ -30,7 +30,7 @@ struct PeerTransportParts {
   std::vector<std::unique_ptr<LinkGroup>> groups;
   std::vector<int> hosts;  // as Transport::hosts() has them
   Store* store = nullptr;  // may be null: then failures have no first cause to name
-  Device* gpu = nullptr;   // whose memory messages may lie in where links support it; null: none
+  Device* gpu = nullptr;   // device whose memory messages may use if links support it; null: none
 };
 
 class PeerTransport : public Transport, private ArenaWaiter {

@@ -1,11 +1,11 @@
 // Ranks of one host: messages through rings in shared memory.
 //
 // Each rank makes one segment: its bell, and a ring from every peer. Over a local socket to each
-// peer, authenticated, the two exchange the descriptors; the socket stays open, and its end tells
-// that the peer has ended, however it did. Payload is copied in and out, slot by slot.
-// A rank that waits pauses, yields, then sleeps on its bell and looks at the sockets every 20 ms.
-// With peers on other hosts it sleeps on the sockets, over which the peers then ring.
-// Memory: 0.5 MiB per ordered pair of ranks; less beyond 16 ranks, 8 MiB per rank at most.
+// peer, authenticated, the two exchange the descriptors; the socket stays open, and its end-of-file
+// shows that the peer has ended in any way. Payload is copied in and out, slot by slot. A waiting
+// rank pauses, yields, then sleeps on its bell and checks the sockets every 20 ms. With peers on
+// other hosts it sleeps on the sockets, over which the peers then ring. Memory: 0.5 MiB per ordered
+// pair of ranks; less beyond 16 ranks, 8 MiB per rank at most.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@
 
 namespace gxp {
 
-// The ranks tell each other whether they can share memory, and how much. All call it.
+// The ranks exchange whether they can share memory, and how much. All call it.
 void survey_shm(TransportContext& context);
 Reach shm_reaches(const TransportContext& context, int a, int b);
 // All ranks call it. Errors: kPeer, kIo.

@@ -14,7 +14,7 @@
 
 namespace gxp {
 
-// Where things lie in a rank's segment: its bell, and a ring from every rank of the host. Ranks are
+// The layout of a rank's segment: its bell, and a ring from every rank of the host. Ranks are
 // counted within the host here.
 struct ShmLayout {
   explicit ShmLayout(int ranks);
@@ -30,7 +30,8 @@ ShmDoorbell& bell_of(const ShmSegment& segment);
 class ShmStream : public ByteStream {
  public:
   // `out` is the ring in `theirs`, the peer's segment, and `in` the one in this rank's, which
-  // outlives the stream. Nothing but bells travels over `socket`; its end is the peer's.
+  // outlives the stream. Only bells are sent over `socket`; its end-of-file means that the peer has
+  // ended.
   ShmStream(ShmRing out, ShmRing in, ShmSegment theirs, Fd socket)
       : theirs_(std::move(theirs)), out_(out), in_(in), socket_(std::move(socket)) {}
 

@@ -15,13 +15,12 @@ class ByteStream {
   virtual ~ByteStream() = default;
   // Takes as many bytes as fit now from the front of `head`, then of `body`; returns how many.
   virtual size_t write_some(ConstMemory head, ConstMemory body) = 0;
-  // Fills the front of `target` with what is there; returns how many bytes.
+  // Fills the front of `target` with the available bytes; returns their number.
   virtual size_t read_some(Memory target) = 0;
   // The same for what `receive` still lacks, stored or combined straight from where it is.
   virtual size_t deliver_some(PendingMessage& receive) = 0;
-  // "closed its connection": why nothing will be written or read any more, once a call of
-  // write_some or read_some that came after it was set has moved nothing; "" while the peer is
-  // there.
+  // "closed its connection": the reason why no more bytes will be written or read, once a later
+  // call of write_some or read_some has moved none; "" while the peer is connected.
   [[nodiscard]] virtual std::string_view closed() const = 0;
   // Wakes the peer if it sleeps.
   virtual void wake_peer() {}

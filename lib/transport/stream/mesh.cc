@@ -166,11 +166,11 @@ void Mesh::await_admission(int socket, const std::string& who) {
   std::array<uint8_t, 1> answer{};
   try {
     read_exact(socket, std::as_writable_bytes(std::span(answer)), who, context_.deadline);
-  } catch (const Dropped&) {
+  } catch (const ConnectionClosed&) {
     // No answer.
   }
   if (answer != kLetIn)
-    throw Dropped(
+    throw ConnectionClosed(
         ErrorKind::kPeer,
         fmt::format("connect to {} by {}: it rejected this rank's proof of the job secret, "
                     "although its own was right; does someone tamper with the connection?",

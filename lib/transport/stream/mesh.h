@@ -21,7 +21,7 @@ struct MeshParts {
   // Whether this rank and `peer` are to be connected; both must say the same. Empty: all are. A
   // rank that joins none needs no listener.
   std::function<bool(int peer)> joins{};
-  // What to look at if a peer that has told its address cannot be reached there.
+  // The remedy if a peer cannot be reached at its reported address.
   std::string remedy{};
 };
 

@@ -35,15 +35,15 @@ TransportChoice choose_transports(std::string_view name, const TransportContext&
 // The same for a job that is only planned: on hosts that reach each other, with so many ranks each.
 TransportChoice plan_transports(std::string_view name, int host_count, int ranks_per_host);
 
-// The part of a transport's name ("shm+tcp") that joins ranks of one host, or of two.
+// The part of a transport's name ("shm+tcp") that connects ranks of one host, or of two.
 std::string_view transport_of_pair(std::string_view name, bool one_host);
-// Names with which ranks can be joined wherever they are: "auto", and rows that reach all hosts.
+// Transports that can connect all ranks: "auto", and rows that reach all hosts.
 std::vector<std::string> transports_for_all_hosts();
 
-// The ranks tell each other their hosts; then each pair is joined by the row that
-// choose_transports() has for it. Rank 0 logs the choice: "transport: shm: same host". All ranks
-// call it with the same name. Errors: kUsage, no such transport; kUnavailable, a pair cannot be
-// joined, with the reason; kPeer, a rank is lost, late (named) or cannot prove itself; kIo.
+// The ranks exchange their hosts; then each pair is connected by the transport that
+// choose_transports() selects. Rank 0 logs the choice: "transport: shm: same host". All ranks call
+// it with the same name. Errors: kUsage, no such transport; kUnavailable, a pair cannot be joined,
+// with the reason; kPeer, a rank is lost, late (named) or cannot prove itself; kIo.
 std::unique_ptr<Transport> make_transport(std::string_view name, const TransportContext& context);
 
 }  // namespace gxp

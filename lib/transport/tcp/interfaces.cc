@@ -17,7 +17,7 @@ namespace gxp {
 namespace {
 
 // A parsed pattern.
-struct Wanted {
+struct InterfacePattern {
   bool all_but = false;
   bool whole_names = false;
   std::vector<std::string_view> names;
@@ -29,8 +29,8 @@ bool take_prefix(std::string_view& text, char prefix) {
   return true;
 }
 
-Wanted parse(std::string_view pattern) {
-  Wanted wanted;
+InterfacePattern parse(std::string_view pattern) {
+  InterfacePattern wanted;
   wanted.all_but = take_prefix(pattern, '^');
   wanted.whole_names = take_prefix(pattern, '=');
   while (!pattern.empty()) {
@@ -41,7 +41,7 @@ Wanted parse(std::string_view pattern) {
   return wanted;
 }
 
-bool matches(const Wanted& wanted, const Interface& interface) {
+bool matches(const InterfacePattern& wanted, const Interface& interface) {
   const auto named =
       std::any_of(wanted.names.begin(), wanted.names.end(), [&](std::string_view name) {
         return wanted.whole_names ? interface.name == name : interface.name.starts_with(name);
@@ -94,7 +94,7 @@ std::vector<Interface> list_interfaces() {
 
 const Interface& choose_interface(std::span<const Interface> interfaces, std::string_view pattern,
                                   std::string_view preferred) {
-  const Wanted wanted = parse(pattern);
+  const InterfacePattern wanted = parse(pattern);
   const Interface* best = nullptr;
   int best_rank = 0;
   for (const Interface& interface : interfaces) {

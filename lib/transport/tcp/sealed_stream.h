@@ -2,13 +2,13 @@
 //
 // Sending: the first record of a message holds its header and up to 8 KiB of it, copied together;
 // the others are up to 64 KiB of the user's span, sent from there unless they are encrypted. Bytes
-// count as taken when the whole record has been handed to the OS, so a send that is done needs
-// nobody to push it.
-// Receiving: a record is read whole into memory of this stream, checked, and only then handed on,
-// to the user's span or to the combiner: nothing unchecked reaches either. One that fails the check
-// is thrown as Tampered by read_some() and deliver_some(). The records of several connections are
-// one sequence under the keys of the first, so it does not matter over which of them a byte came.
-// Memory: up to 136 KiB per peer. Cost: bench/transport_bench.cc, docs/RESULTS.md.
+// count as taken when the whole record has been handed to the OS, so a completed send needs no
+// further progress calls. Receiving: a record is read whole into memory of this stream, checked,
+// and only then handed on, to the user's span or to the combiner: nothing unchecked reaches either.
+// One that fails the check is thrown as Tampered by read_some() and deliver_some(). The records of
+// several connections are one sequence under the keys of the first, so it does not matter over
+// which of them a byte came. Memory: up to 136 KiB per peer. Cost: bench/transport_bench.cc,
+// docs/RESULTS.md.
 #pragma once
 
 #include <array>
@@ -41,7 +41,7 @@ class SealedStream : public ByteStream {
 
  private:
   // The record that is leaving.
-  struct Leaving {
+  struct OutgoingRecord {
     RecordHeader header{};
     ConstMemory body;
     size_t taken = 0;  // of header and body
@@ -58,7 +58,7 @@ class SealedStream : public ByteStream {
   std::string what_;
   Sealer sealer_;
   Opener opener_;
-  Leaving leaving_;
+  OutgoingRecord leaving_;
   std::vector<std::byte> staged_;  // the body of leaving_ where it is not the user's
   RecordHeader header_{};          // of the record that arrives
   size_t header_read_ = 0;

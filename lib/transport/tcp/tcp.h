@@ -19,7 +19,7 @@ namespace gxp {
 
 Reach tcp_reaches(const TransportContext& context, int a, int b);
 // All ranks call it. Rank 0 logs how the bytes are protected. Errors: kPeer, kIo; kConfig, no such
-// network interface, or the ranks want different protection.
+// network interface, or the ranks have different protection.
 std::unique_ptr<LinkGroup> connect_tcp_links(const TransportContext& context,
                                              const JoinedPairs& joins);
 

@@ -1,4 +1,4 @@
-// The TCP links of a rank: how it looks at many of them at once, and what it polls to sleep.
+// The TCP links of a rank: how it checks many of them at once, and what it polls to sleep.
 //
 // A few sockets are tried one after the other: then a message costs no call but its own. With more,
 // one call asks an event queue which of them to try. Every 0.5 s of sleep it looks for hosts that

@@ -2,8 +2,8 @@
 //
 // With several, the stream of bytes is cut into stripes, dealt to the connections in turn, so the
 // order of the bytes is kept and a message longer than a stripe uses more than one of them.
-// A read takes more than was asked for if more is there, so a small message costs one system call,
-// and so does each piece that is combined; those go through memory that stays in the cache.
+// A read takes more bytes than requested if they are available, so a small message costs one system
+// call, and so does each piece that is combined; those go through memory that stays in the cache.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ struct TcpCommon {
   // Bytes on their way to a combiner; empty between two calls.
   std::unique_ptr<std::byte[]> piece =
       std::make_unique<std::byte[]>(kPieceBytes + kMaxElementBytes);
-  // Sockets are only tried after an event; otherwise always.
+  // Sockets are tried only after an event; without it, always.
   bool by_events = false;
   Deadline::Duration silence = std::chrono::seconds(60);  // TcpOptions::silence
 };
@@ -60,7 +60,7 @@ class TcpStream : public ByteStream {
 
   struct Connection {
     Fd socket;
-    bool readable = true;  // false: there was nothing more; an event will tell
+    bool readable = true;  // false: no more bytes; an event will signal the next
     bool writable = true;
     std::optional<Deadline> lost_at = std::nullopt;  // unless the silent peer answers before
   };
@@ -85,7 +85,7 @@ class TcpStream : public ByteStream {
   uint64_t written_ = 0;
   std::string closed_;
   std::string question_;  // question_about() when it last had one
-  // What arrived behind the bytes asked for: the next header, often with its message.
+  // Bytes received after the requested ones: the next header, often with its message.
   alignas(64) std::array<std::byte, kAheadBytes> ahead_;
   size_t ahead_begin_ = 0;
   size_t ahead_end_ = 0;

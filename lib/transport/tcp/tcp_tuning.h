@@ -1,8 +1,8 @@
 // How many TCP connections two ranks have, how large the socket buffers are, and whether the OS
 // may pace what is sent.
 //
-// What is best differs from link to link, so two ranks of each class of pairs try it out: those of
-// one host, and those of two hosts. Source of the candidates: one connection with the OS's
+// The best settings differ between links, so two ranks of each class of pairs measure them: pairs
+// on one host, and pairs on two hosts. Source of the candidates: one connection with the OS's
 // buffers is best on loopback where BBR does not pace it (3.8 GB/s each way; 128 KiB: 2.2); several
 // connections use several queues and CPUs on fast networks. Between two namespaces that a veth
 // cable joins, BBR takes 142 ms for an all-reduce of 64 MiB, Reno 44 ms; on a slow link they are

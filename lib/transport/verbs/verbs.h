@@ -2,17 +2,16 @@
 // time.
 //
 // Two ranks have one or more reliable connections (queue pairs), the lanes of their link. A short
-// message travels by send and receive into a slot that lies ready. A long one is announced in a
+// message is sent into a receive slot that was posted in advance. A long one is announced in a
 // slot, and its data go by RDMA write from the user's memory into the user's memory, over all
 // lanes, as soon as the receiver has granted a place (verbs_receiver.h). What the queues can hold
 // is granted by the receiver too, so no queue overflows and no receiver is ever found not ready.
 //
-// RDMA packets carry no proof of who sent them. So this row serves only where comm.protect is
-// "none"; keys and addresses go over the authenticated store.
-// A rank that ends says so over its lanes, or its store's connection does; a host or a cable that
-// is lost is noticed by whoever sends, within some 4 s, and by who only waits at its deadline.
-// A rank whose operation has failed cuts the connections over which devices could still touch
-// users' memory.
+// RDMA packets carry no proof of who sent them. This transport is therefore used only if
+// comm.protect is "none"; keys and addresses go over the authenticated store. A rank that ends says
+// so over its lanes, or its store's connection does; a lost host or cable is detected by senders
+// within about 4 s, and by ranks that only wait at their deadline. A rank whose operation has
+// failed cuts the connections over which devices could still touch users' memory.
 #pragma once
 
 #include <memory>

@@ -35,7 +35,7 @@ class VerbsRegion {
   VerbsRegistrations::Use registration_;
 };
 
-// One lane of a link and the device that it goes through.
+// One lane of a link and its device.
 struct VerbsRoute {
   std::unique_ptr<VerbsLane> lane;
   size_t device = 0;      // this rank's, for its registrations' keys
@@ -60,10 +60,10 @@ class VerbsChannel {
   [[nodiscard]] bool can_write(size_t lane) const;
   // Gives credits back when many have gathered; whether it did.
   bool return_credits();
-  // Tells the peer that this rank ends; once. Any thread, also during the other calls.
+  // Notifies the peer, once, that this rank ends. Any thread, also during the other calls.
   void say_end() noexcept;
-  // Whatever is on its way is given up: nobody waits for it any more. `at_once`: nothing is sent or
-  // received from now on, not even the last word.
+  // Messages in flight are abandoned: no rank waits for them any more. `at_once`: nothing is sent
+  // or received from now on, not even the last word.
   void give_up(bool at_once) noexcept;
   // Ends the connections; nothing but the destructor may follow. The devices touch no memory of
   // this rank's for them any more.
@@ -74,7 +74,7 @@ class VerbsChannel {
   // What completions tell. A header that has come; its body follows it in the slot.
   const VerbsHeader& take(uint16_t slot, size_t bytes);
   [[nodiscard]] ConstMemory body_of(uint16_t slot) const;
-  // The slot is free again; a message's is a credit for the peer besides.
+  // The slot is free again; if it held a message, the peer gets a credit.
   void recycle(size_t lane, uint16_t slot);
   void release_message(uint16_t slot);
   void on_sent(size_t lane, uint16_t slot);
@@ -97,7 +97,7 @@ class VerbsChannel {
   VerbsRegion slots_;                // those of receives, then those of sends, then the last word's
   std::deque<uint16_t> free_slots_;  // of sends
   int credits_ = kMessageCredits;    // messages that the peer has room for
-  int owed_ = 0;                     // messages taken since the peer was told last
+  int owed_ = 0;                     // messages taken since the last report to the peer
   std::atomic<bool> ended_ = false;  // said so
   bool end_sent_ = false;            // and the peer has it
   bool peer_ended_ = false;

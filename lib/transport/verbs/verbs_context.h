@@ -18,7 +18,7 @@ struct VerbsContext {
   bool planned = false;              // the ranks of a job that is only planned have RDMA
 };
 
-// The context's own, or what it is without one.
+// The context's own, or the default without one.
 inline const VerbsContext& verbs_of(const TransportContext& context) {
   static const VerbsContext kNone;
   return context.verbs == nullptr ? kNone : *context.verbs;

@@ -54,7 +54,8 @@ size_t VerbsDevice::poll(std::span<ibv_wc> into) {
 
 void VerbsDevice::arm() {
   const int error = ibv_req_notify_cq(queue_.get(), 0);
-  if (error != 0) fail_verbs(ErrorKind::kDevice, "ask for a wake-up", name(), error);
+  if (error != 0)
+    fail_verbs(ErrorKind::kDevice, "request a completion notification", name(), error);
 }
 
 void VerbsDevice::take_wakeups() {

@@ -16,7 +16,7 @@ namespace gxp {
 
 class VerbsDevice {
  public:
-  // `completions`: the most that may lie in the queue. `patience`: how long the port may be down.
+  // `completions`: the capacity of the queue. `patience`: how long the port may be down.
   // `verbs` outlives this.
   VerbsDevice(const VerbsFunctions& verbs, const VerbsPort& port, int completions,
               Deadline::Duration patience);
@@ -36,7 +36,7 @@ class VerbsDevice {
 
   // Readable when something has happened to the port, the device or a queue pair.
   [[nodiscard]] int event_fd() const { return context_->async_fd; }
-  // Takes these events and logs those of the port. Throws if the device has failed, or if the port
+  // Reads the pending events and logs port events. Throws if the device has failed, or if the port
   // has been down for too long. Call it every 0.5 s also without an event.
   void take_events();
 

@@ -1,9 +1,10 @@
 // Makes a GPU see what NICs have written into its memory.
 //
 // A write's completion says that the NIC has sent the bytes on their way over PCIe, and the host
-// learns of it on another way than the GPU does. So a GPU that is told at once may read old bytes.
-// A read by the same NIC passes none of its writes: when a few bytes of that memory have come back,
-// all that was written before is there. The read goes through a connection of the NIC to itself.
+// learns of it on another path than the GPU does. A GPU that is notified at once may therefore read
+// old bytes. A read by the same NIC does not overtake its writes: when it has returned a few bytes
+// of that memory, all earlier writes are complete. The read goes through a connection of the NIC to
+// itself.
 //   Source   NVIDIA, GPUDirect RDMA, synchronization and memory ordering; NCCL 2.30.7, net_ib.
 //   Cost     some 3 us a message, and a queue pair for each peer and NIC, once it is needed.
 //   Errors   kDevice.

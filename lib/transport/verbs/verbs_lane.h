@@ -65,12 +65,12 @@ class VerbsLane {
   void receive(uint16_t slot, const RegisteredBytes& memory);
   // These need room(); one completion gives it back.
   void send(uint16_t slot, const RegisteredBytes& memory);
-  // To `address` of the peer. With `number` the peer is told once these and all former bytes of
-  // this lane are there.
+  // To `address` of the peer. With `number`, the peer is notified once these and all earlier bytes
+  // of this lane have arrived.
   void write(const RegisteredBytes& memory, uint64_t address, uint32_t remote_key,
              const uint32_t* number);
-  // From `address` of the peer: all that this device wrote there before is there then. The
-  // completion is a flush with this slot.
+  // Reads from `address` of the peer: completes after all earlier writes of this device to the
+  // peer. The completion is a flush with this slot.
   void read(uint16_t slot, const RegisteredBytes& into, uint64_t address, uint32_t remote_key);
   // Once, whatever the room. Any thread.
   void send_last(uint16_t slot, const RegisteredBytes& memory) noexcept;

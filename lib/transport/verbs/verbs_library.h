@@ -1,4 +1,4 @@
-// libibverbs as it is found at run time; gxp links no RDMA library.
+// libibverbs, loaded at run time; gxp links no RDMA library.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -11,7 +11,7 @@
 
 namespace gxp {
 
-// The functions that lie in the library; others are inline and go through the context.
+// The functions in the library; others are inline and go through the context.
 struct VerbsFunctions {
   decltype(&::ibv_get_device_list) get_device_list;
   decltype(&::ibv_free_device_list) free_device_list;

@@ -1,4 +1,4 @@
-// One peer's link: what it sends, what it receives, and what completions mean for either.
+// One peer's link: its sends, its receives, and the handling of their completions.
 #pragma once
 
 #include <memory>

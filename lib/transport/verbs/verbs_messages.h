@@ -12,7 +12,7 @@ namespace gxp {
 
 enum class VerbsKind : uint8_t {
   kPayload = 1,  // a short message; the body is all of it
-  kAnnounce,     // a long message is there to be sent
+  kAnnounce,     // a long message is ready to be sent
   kGrant,        // a place for data of a long message; the body is a VerbsGrant
   kCredits,      // nothing but credits
   kEnd,          // the sender of this ends
@@ -21,7 +21,7 @@ enum class VerbsKind : uint8_t {
 struct VerbsHeader {
   uint32_t magic = 0;
   VerbsKind kind = VerbsKind::kPayload;
-  uint8_t credits = 0;  // messages that the receiver of this may send beside those it knows of
+  uint8_t credits = 0;  // additional messages that the receiver of this may send
   uint8_t answers = 0;  // of a grant: 1 if it is for the announcement `number`
   uint8_t unused = 0;
   uint32_t number = 0;  // of an announcement
@@ -36,7 +36,7 @@ struct VerbsGrant {
   uint64_t offset = 0;
   uint64_t bytes = 0;
   uint64_t address = 0;
-  uint32_t number = 0;  // what the last write of each lane tells
+  uint32_t number = 0;  // the notification of each lane's last write
   uint32_t unused = 0;
   std::array<uint32_t, kMaxRails> keys{};  // by the granter's rail
 };

@@ -1,5 +1,5 @@
-// What ranks tell each other about their RDMA ports, and which of these join two ranks. Pure: it
-// needs no libibverbs, so every build answers the same.
+// The facts that ranks exchange about their RDMA ports, and the choice of ports between two ranks.
+// Pure: it needs no libibverbs, so every build answers the same.
 #pragma once
 
 #include <array>
@@ -29,7 +29,8 @@ struct VerbsOptions {
 struct VerbsPlace {
   std::vector<std::string> ports{};  // "mlx5_0:1", best first; empty: the wiring decides nothing
   std::string why{};                 // "nearest to GPU0: PIX", or why it decides nothing
-  // Ranks of a host with the same ports take even parts of them; else each takes all.
+  // If several ranks of a host have the same ports, they share them evenly; otherwise each uses all
+  // of its ports.
   bool shares = false;
   // Of the rank's GPU and its first port; none: it computes on none.
   std::optional<GpuDirectFacts> gpu_direct{};
@@ -38,11 +39,11 @@ struct VerbsPlace {
 };
 
 // How NICs reach the memory of a rank's GPU.
-struct VerbsGpuWay {
-  GpuDirectWay way = GpuDirectWay::kNone;
+struct VerbsGpuDirect {
+  GpuDirectMethod method = GpuDirectMethod::kNone;
   bool needs_flush = true;
   [[nodiscard]] bool is_on() const {
-    return way == GpuDirectWay::kDmaBuf || way == GpuDirectWay::kPeerMemory;
+    return method == GpuDirectMethod::kDmaBuf || method == GpuDirectMethod::kPeerMemory;
   }
 };
 
@@ -61,7 +62,7 @@ std::optional<GidKind> kind_of_gid(const std::array<uint8_t, 16>& gid);
 // "10.0.0.7", "fe80:0:0:0:..."
 std::string to_string(const VerbsGid& gid);
 
-// One active port. It travels as it lies in memory, between equal builds.
+// One active port. It is sent in its memory layout, between equal builds.
 struct VerbsPort {
   std::array<char, 64> device{};  // ends with 0
   uint32_t port = 1;
@@ -85,7 +86,7 @@ struct VerbsOffer {
   std::string obstacle{};
   std::vector<VerbsPort> ports{};  // in the order in which they are paired with a peer's
   std::string why{};               // these ports, and not others of the host
-  VerbsGpuWay gpu{};               // of its own; not sent to peers, which need not know it
+  VerbsGpuDirect gpu{};            // of its own; not sent to peers, which need not know it
 };
 
 std::string to_bytes(const VerbsOffer& offer);

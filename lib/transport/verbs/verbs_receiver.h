@@ -34,7 +34,7 @@ class VerbsReceiver {
 
   // A receive whose message has not come.
   void post(PendingMessage& receive);
-  // A message or an announcement lies in a slot.
+  // A slot has received a message or an announcement.
   void on_message(uint16_t slot) { inbox_.push_back(slot); }
   // A lane has written the last of its bytes for the grant of this number.
   void on_data(uint32_t number, PeerMessages& messages);

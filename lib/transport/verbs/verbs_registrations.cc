@@ -108,7 +108,7 @@ ibv_mr* VerbsRegistrations::register_with(const VerbsDevice& device, uintptr_t b
 // False: one device refuses, for errno's reason; those before it stay in the entry.
 bool VerbsRegistrations::register_all(Entry& entry, uintptr_t begin) {
   DmaBuf exported;  // the devices keep the memory, not the file
-  if (entry.space != MemorySpace::kHost && gpu_.reached.way == GpuDirectWay::kDmaBuf)
+  if (entry.space != MemorySpace::kHost && gpu_.reached.method == GpuDirectMethod::kDmaBuf)
     exported = gpu_.device->export_memory(
         {reinterpret_cast<const std::byte*>(begin), entry.end - begin, entry.space});
   while (entry.regions.size() < devices_.size()) {

@@ -1,13 +1,13 @@
 // Memory that the RDMA devices may read and write: registered when an operation needs it.
 //
 // A registration pins pages, not addresses: memory that was freed and comes back at the same
-// address has other pages, and a registration that was kept would move the old ones' bytes. Nobody
-// tells a library of that. So ordinary memory is registered for as long as an operation uses it,
-// and only what its owner has announced with keep() stays registered between operations: the
-// communicator's memory (Transport::keep()).
-// Data may be written in any order (PCIe's relaxed ordering): nobody reads them before a completion
-// tells that all are there, and completions are written in strict order, behind all that came
-// before. Slots are strict: they are so short that order costs nothing.
+// address has other pages, and a registration that was kept would move the old ones' bytes. A
+// library is not notified of that. So ordinary memory is registered for as long as an operation
+// uses it, and only what its owner has announced with keep() stays registered between operations:
+// the communicator's memory (Transport::keep()). Data may be written in any order (PCIe's relaxed
+// ordering): they are read only after a completion shows that all have arrived, and completions are
+// written in strict order, after all earlier data. Slots are strict: they are so short that order
+// costs nothing.
 //   Cost     about 16 us and 60 us per MiB for each registration; a look-up otherwise.
 //   Threads  one at a time.
 #pragma once
@@ -27,7 +27,7 @@ namespace gxp {
 // A rank's GPU and how its NICs reach its memory.
 struct VerbsGpu {
   Device* device = nullptr;  // null: they do not
-  VerbsGpuWay reached{};
+  VerbsGpuDirect reached{};
 };
 
 enum class VerbsOrder : uint8_t { kRelaxed, kStrict };

@@ -1,5 +1,5 @@
-// The messages that this rank sends over one link: short ones in slots, long ones from where they
-// lie to the places that the peer has granted.
+// The messages that this rank sends over one link: short ones in slots, long ones from their own
+// memory to the addresses that the peer has granted.
 //   Errors   kDevice; kPeer: a grant that cannot be.
 #pragma once
 

@@ -39,7 +39,7 @@ void judge_gpu(const TransportContext& context, const VerbsPlace& place, VerbsOf
     facts.too_far =
         fmt::format("the distance from {} to the GPU is unknown", to_string(offer.ports[0]));
   const GpuDirectVerdict verdict = judge_gpu_direct(facts);
-  offer.gpu = {verdict.way, place.needs_flush};
+  offer.gpu = {verdict.method, place.needs_flush};
   offer.why += fmt::format("; GPUDirect RDMA {}: {}", verdict.is_on() ? "on" : "off", verdict.why);
 }
 

@@ -18,8 +18,8 @@ struct Transfer {
 };
 
 //   Order     a Work of the stream that it was made with, or the caller while nothing is queued.
-//             What was read is there for what the stream does next; the host waits for it, and for
-//             what was written, with Stream::finish().
+//             Data that were read are available to later work of the stream; the host waits for it,
+//             and for what was written, with Stream::finish().
 //   Content   zero where nothing was written; gone with the store.
 //   Threads   one at a time.
 //   Errors    kIo, naming the store, the place and the system's reason.
@@ -50,11 +50,11 @@ struct FileStoreOptions {
 
 // An unlinked file, so that nothing is left of it however the process ends. All of its blocks are
 // allocated at once: a full disk is found here, not in a step. Errors: kIo, with path, bytes needed
-// and free; kUnavailable: io_uring is asked for and not there. The description names a substitute
+// and free; kUnavailable: io_uring is requested but missing. The description names a substitute
 // for io_uring or O_DIRECT.
 std::unique_ptr<OffloadStore> make_file_store(const FileStoreOptions& options, uint64_t bytes);
 
-// Wraps `store` so that pieces may lie in a device's memory: they go through two pinned buffers of
+// Wraps `store` so that pieces may be in a device's memory: they go through two pinned buffers of
 // some MiB, of which one is copied while the other is read or written.
 std::unique_ptr<OffloadStore> make_staged_store(std::unique_ptr<OffloadStore> store, Device& device,
                                                 Stream& stream);

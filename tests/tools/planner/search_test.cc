@@ -135,7 +135,7 @@ TEST_CASE("a plan that does not divide is refused with its reason", "[estimate]"
        {{.gpus = 0}, "plan 0 GPUs: a job has from 1"},
        {{.gpus = kMostGpus + 1}, "GPUs: a job has from 1"},
        {{.gpus = 96, .tensor = 3}, "32 attention heads"},
-       {{.gpus = 16, .tensor = 16}, "would leave the 8"},
+       {{.gpus = 16, .tensor = 16}, "exceeds the 8"},
        {{.sequence = 2049, .gpus = 2, .context = 2}, "2049 cannot be cut over 2"},
        {{.gpus = 64, .pipeline = 64}, "more than 32 layers"},
        {{.sequence = 1 << 20, .micro_batch = 1 << 16}, "exceed 1e18 bytes"},

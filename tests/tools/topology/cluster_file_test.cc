@@ -127,7 +127,7 @@ TEST_CASE("a wrong cluster file is an error that names line and key", "[topo]") 
       {"x = [0,\n}", "c.toml:1: it is not TOML; is a list not closed?"},
       {"x = 1\n [[ =]]", "c.toml:2: a name must follow '['"},
       {std::string(3000, '['), "c.toml:1: "},
-      {"hostsϟ = 1", "c.toml:1: letters beyond ASCII must stand in quotes"},
+      {"hostsϟ = 1", "c.toml:1: non-ASCII letters must be quoted"},
       {kRoot + "hosts = 3\n", "c.toml:3: hosts must be a table or a list of 1 to 256"},
       {kRoot + "hosts = []\n", "c.toml:3: hosts must be a table or a list of 1 to 256"},
       {kRoot + "hosts = [1]\n", "c.toml:3: hosts must hold tables"},

@@ -110,7 +110,7 @@ TEST_CASE("what a file leaves out or says wrongly is noted with its line", "[top
   CHECK(parse(in_system_element(text)).notes == std::vector<std::string>{note});
 }
 
-TEST_CASE("two devices of one bus id make no graph", "[topo]") {
+TEST_CASE("two devices with the same bus id make no graph", "[topo]") {
   const auto convert = [] {
     parse(in_system_element(gpu_element("1", "") + gpu_element("1", "")));
   };

@@ -41,7 +41,7 @@ type: SYS
 GB/s, as NCCL counts: 6
 limited by: PCIe switch 0000:08:00.0 -> NUMA0
 NCCL uses: PXN
-  because: NVLink to GPU5, which is beside the NIC
+  because: NVLink to GPU5, which is nearest to the NIC
   GB/s: 22.5
 GPUDirect RDMA, sending: yes
   because: PIX is within P2C, the limit for GPUDirect RDMA (of GPU5, which relays)

@@ -50,7 +50,8 @@ TEST_CASE("links that are alike are told once", "[inspect]") {
            gpu("3", link("1") + link("2")),
        "NVLinks of GPU0-GPU2: 2 between any two\n"},
       {gpu("1", link("2")) + gpu("2", link("2") + link("7")),
-       "NVLinks of GPU0: 2 to GPU1\nNVLinks of GPU1: 2 to itself, 2 to 7, which is not here\n"},
+       "NVLinks of GPU0: 2 to GPU1\nNVLinks of GPU1: 2 to itself, 2 to 7, which is not in the "
+       "topology\n"},
       {gpu("1", "<c2c bw=\"90000\" count=\"5\"/>"), "C2Cs of GPU0: 5 to NUMA0, 90 GB/s each\n"},
   }));
   CHECK(text_of(inside).find(said) != std::string::npos);

@@ -65,13 +65,13 @@ std::string types(const HostTree& host) {
 
 }  // namespace
 
-TEST_CASE("a VM's topology is the bare machine's with the VM's bus ids", "[inspect]") {
+TEST_CASE("a VM's topology is the bare-metal host's with the VM's bus ids", "[inspect]") {
   const HostTree bare = load("oci-H100-topology");
   const HostTree vm = flat_vm(bare);
   CHECK(types(vm) != types(bare));
   const VmTopology made = make_vm_topology(bare, vm);
   CHECK(made.equal_pairs == 16 * 15 / 2);
-  CHECK(made.matches[0].why == "by the order of bus ids; nothing else tells it");
+  CHECK(made.matches[0].why == "by the order of bus ids, since nothing else identifies it");
   CHECK(made.matches[8].why == "by the guids of its ports");
   // As NCCL reads it.
   const std::string xml = write_nccl_xml(made.host);
@@ -93,7 +93,7 @@ TEST_CASE("NICs are found by their guids whatever their order", "[inspect]") {
   }
 }
 
-TEST_CASE("a skeleton serves as the bare machine", "[inspect]") {
+TEST_CASE("a skeleton serves as the bare-metal host", "[inspect]") {
   const HostTree bare = load("aws-p4d-24xl-topo");
   const VmTopology made = make_vm_topology(bare, flat_vm(bare));
   CHECK(types(read_nccl_xml(write_nccl_xml(made.host), "made")) == types(bare));
@@ -105,18 +105,18 @@ TEST_CASE("machines that cannot be one are refused", "[inspect]") {
                     Catch::Contains("it has 0 GPUs of model 0x10de:0x2330") ||
                         Catch::Contains("it has 8 GPUs of model 0x10de:0x20b0"));
   CHECK_THROWS_WITH(make_vm_topology(bare, flat_vm(load("azure-ncv4-topo"))),
-                    Catch::Contains("vm.xml has 4 GPUs, the bare machine has 8") ||
-                        Catch::Contains("it has 4 GPUs, the bare machine has 8"));
+                    Catch::Contains("vm.xml has 4 GPUs, the bare-metal host has 8") ||
+                        Catch::Contains("it has 4 GPUs, the bare-metal host has 8"));
   HostTree vm = flat_vm(bare);
   const PartId nic = vm.all_of(PartKind::kNic)[2];
   for (const PartId port : vm[nic].below) std::get<PortInfo>(vm[port].info).guid = "0x1234";
   CHECK_THROWS_WITH(
       make_vm_topology(bare, vm),
-      Catch::Contains(vm[nic].bus_id) && Catch::Contains("no device of the bare machine"));
+      Catch::Contains(vm[nic].bus_id) && Catch::Contains("no device of the bare-metal host"));
   vm = flat_vm(bare);
   std::get<GpuInfo>(vm[vm.all_of(PartKind::kGpu)[0]].info).rank.reset();
   CHECK_THROWS_WITH(make_vm_topology(bare, vm),
-                    Catch::Contains("NCCL would find DIS, on the bare machine PIX"));
+                    Catch::Contains("NCCL would find DIS, on the bare-metal host PIX"));
 }
 
 }  // namespace gxp

@@ -2,18 +2,18 @@
 // as shared_executor.h does it on the host's. The bits are those of reduction_tree.h (fold_all).
 //
 // In execute(), the host orders everything: ranks synchronise by lines and phases (group_sync.h),
-// and each finishes its stream before it publishes one. So nothing on a device waits for a peer,
-// and a lost one is noticed as in every other call. Each phase costs a rank the launch and the end
-// of its work, some 20 us on a GPU. Where ranks have one device, their processes take turns on it,
-// which costs more: with 2 and 4 ranks on an H100, some 140 us for each that has work. So of
+// and each finishes its stream before it publishes one. No kernel on a device therefore waits for a
+// peer, and a lost peer is detected as in every other call. Each phase costs a rank the launch and
+// the end of its work, some 20 us on a GPU. If ranks share a device, their processes take turns on
+// it, which costs more: with 2 and 4 ranks on an H100, some 140 us for each that has work. So of
 // all-reduces and reductions, the first of a device's ranks does the parts of all of them, if their
 // memory is mapped; and with as many of the device's multiprocessors as its memory keeps busy
 // (DeviceFolds::kWideBlocks).
 //
-// In enqueue(), the hosts exchange lines only, and the devices meet (group_barriers.h) where their
-// streams come to the call, and again behind its work.
+// In enqueue(), the hosts only exchange lines; the devices synchronise (group_barriers.h) when
+// their streams reach the call, and again after its work.
 //
-// All ranks decide alike, by what the lines say of the buffers:
+// All ranks decide alike, by the buffers' locations in the lines:
 //   direct    all lie in memory that peers map (Device::allocate_shareable()): two-shot. Rank r
 //             folds part r of all inputs into all outputs in one kernel; gathers are copies. One
 //             phase at any size, so one-shot, where each rank folds everything, gains nothing.
@@ -60,8 +60,8 @@ class DeviceExecutor {
                                       Memory output, Stream& stream, Deadline deadline);
 
  private:
-  // What a line says: where the buffers are. No allocation: peers cannot map it, or must not, since
-  // it is to be scaled first.
+  // The content of a line: the locations of the buffers. No allocation: peers cannot map it, or
+  // must not, since it is to be scaled first.
   struct Placement {
     DevicePlace input;
     DevicePlace output;
@@ -80,10 +80,10 @@ class DeviceExecutor {
   [[nodiscard]] RankBuffers resolve(const DevicePeers& peers, const Invocation& inv) const;
   // The ranks that have this one's device, itself among them.
   [[nodiscard]] std::vector<int> ranks_of_device(const DevicePeers& peers) const;
-  // What a device's ranks fold into all outputs, by the caller alone.
+  // The parts of all ranks of a device, folded into all outputs by the caller alone.
   void fold_for(const std::vector<int>& ranks, const Invocation& inv, const RankBuffers& buffers);
   void run_one_shot(const Invocation& inv);
-  // Queues what a call consists of, between and behind its barriers; null: the host has waited.
+  // Queues a call's kernels and copies, between and after its barriers; null: the host has waited.
   std::unique_ptr<QueuedCall> queue(const Invocation& inv,
                                     const std::optional<RankBuffers>& buffers, Stream& stream);
   // This rank's input to its scratch memory; its output from all ranks'.

@@ -3,8 +3,8 @@
 // To allocate memory is no collective call, so an allocation is offered to a peer with the first
 // call that works on it: its descriptor is in the peer's channel before this rank's line names it
 // (group_sync.h), and who reads the line takes it from there without waiting for anybody. Each call
-// takes all offers, so a channel holds those of one call at most. What was freed is told before the
-// next offer; until then the peer's mapping keeps the memory.
+// takes all offers, so a channel holds those of one call at most. Freed allocations are reported
+// before the next offer; until then the peer's mapping keeps the memory.
 //   Threads  one at a time; no call is under way at the end.
 //   Errors   kPeer: a peer is gone, or names memory that it has not offered; kDevice; kIo.
 #pragma once
@@ -52,16 +52,16 @@ class DevicePeers {
   [[nodiscard]] bool share_device(int a, int b) const { return members_.at(a) == members_.at(b); }
   // The collectives' own; urgent.
   [[nodiscard]] Stream& stream() { return *stream_; }
-  // Where this rank's memory is for its peers.
+  // The location of this rank's memory, for its peers.
   [[nodiscard]] DevicePlace place_of(const std::byte* data, size_t bytes) const;
-  // Lets these ranks map an allocation of this one, if they were not offered it before.
+  // Offers an allocation of this rank to these ranks for mapping, if they do not have it yet.
   void offer(uint64_t allocation, std::span<const int> ranks, Deadline deadline);
   // Takes what `rank` has offered, until that allocation is mapped.
   void learn(int rank, uint64_t allocation, Deadline deadline);
-  // A peer's memory at a place that its line tells, in an allocation that is mapped.
+  // A peer's memory at the position in its line, in an allocation that is mapped.
   [[nodiscard]] std::byte* at(int rank, const DevicePlace& place, size_t bytes) const;
   [[nodiscard]] std::byte* scratch(int rank) const { return scratch_of_[size_t(rank)]; }
-  // Where a group's ranks meet (group_barriers.h); `group` is GroupSync's.
+  // The barriers of a group's ranks (group_barriers.h); `group` is GroupSync's.
   [[nodiscard]] BarrierBoard* board(int rank, int group) const;
   [[nodiscard]] BarrierState* barrier_state(int group) const;
   [[nodiscard]] BarrierControl* barrier_control(int group);

@@ -1,5 +1,5 @@
 // Barriers of a group's devices in the order of their streams (kernels/device_barriers.h), so that
-// a call can be queued whole and no host waits inside of it.
+// a whole call can be queued and no host waits within it.
 //   Threads  one queues; one at a time looks.
 #pragma once
 
@@ -15,12 +15,12 @@ namespace gxp {
 
 class GroupBarriers {
  public:
-  // Clears this rank's board: before its line of the first call that meets is there for its peers.
+  // Clears this rank's board, before its peers can see its line of the first call with barriers.
   // All members make theirs for the same call. `peers` outlives it.
   GroupBarriers(DevicePeers& peers, const GroupSync& sync);
 
-  // Queues the next on `stream`; returns its number. A wait for the others ends some time behind
-  // what the deadline had at first, if the host does not end it before.
+  // Queues the next on `stream`; returns its number. A wait for the others ends some time after the
+  // initial deadline, if the host does not end it earlier.
   uint32_t queue(Stream& stream, Deadline deadline);
   // Whether this rank has left the barrier, with all others.
   [[nodiscard]] bool has_passed(uint32_t barrier) const;

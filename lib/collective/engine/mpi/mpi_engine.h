@@ -4,10 +4,10 @@
 //   Bits      sums are MPI's: their order, and so the last bits, may depend on the size of the
 //             buffer, the number of ranks and the MPI.
 //   Memory    in place on all ranks of a call or on none, but for the root of a call that has one.
-//   Errors    MPI does not see that ranks call different things: they wait until the deadline, or
+//   Errors    MPI does not detect that ranks make different calls: they wait until the deadline, or
 //             get kPeer with MPI's text. kConfig from set_selection(): MPI selects its
 //             algorithms itself.
-//   Counters  none; MPI does not say what it moves.
+//   Counters  none; MPI does not report its traffic.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class MpiJob;  // mpi_job.h
 // Once in a process. Its ranks are MPI's. Owners: the caller and the engines that are made of it.
 std::shared_ptr<MpiJob> start_mpi_job();
 
-// What one call of MPI's takes, whose counts are ints: more goes in several calls.
+// The maximum of one MPI call, whose counts are ints: larger transfers take several calls.
 inline constexpr size_t kMpiElements = size_t{1} << 30;
 
 // All ranks of the job; all call it. The device gives allocate()'s memory and scratch.

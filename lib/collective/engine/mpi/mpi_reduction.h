@@ -14,7 +14,8 @@
 
 namespace gxp {
 
-// What moves, and reduces, elements of this type; f16 and bf16 are 16-bit integers to MPI.
+// The MPI type that moves and reduces elements of this type; f16 and bf16 are 16-bit integers to
+// MPI.
 MPI_Datatype mpi_type(DType dtype);
 
 // kAvg and kPreMulSum are sums, as in fold().

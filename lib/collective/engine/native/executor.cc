@@ -149,7 +149,7 @@ void Executor::wait(Ticket ticket, int rank) {
 // A message of this group's same call number that does not belong to this call.
 void Executor::check_unexpected(int peer, Tag tag) const {
   if (!same_call_number(tag, tag_) || tag == tag_) return;
-  fail(ErrorKind::kPeer, "rank {} called something else where rank {} called {}", peer,
+  fail(ErrorKind::kPeer, "rank {} made a different call where rank {} called {}", peer,
        transport_.rank(), to_string(call_));
 }
 

@@ -5,7 +5,7 @@
 // is allocated only for scratch and where the output does not hold the whole logical buffer; it is
 // counted by the device as MemoryKind::kCommunication and kept for later calls.
 //   Threads  one at a time.
-//   Errors   those of the transport; kPeer if a peer has called something else. Then the executor
+//   Errors   those of the transport; kPeer if a peer has made a different call. Then the executor
 //            and the transport are unusable.
 #pragma once
 
@@ -26,7 +26,7 @@ namespace gxp {
 class Executor final : public Primitives {
  public:
   // Borrows all three. `members[i]` is the transport's rank of the group's rank i; `rank` is this
-  // one's number in the group. The recorder is told each step that waits, not the call.
+  // one's number in the group. Each step that waits is reported to the recorder, not the call.
   Executor(Transport& transport, Device& device, FlightRecorder& recorder, std::vector<int> members,
            int rank);
   [[nodiscard]] int rank() const override { return rank_; }

@@ -10,7 +10,7 @@
 
 namespace gxp {
 
-// Where NCCL's calls go, on behalf of a rank of a group.
+// The target of NCCL's calls, for one rank of a group.
 struct NcclTarget {
   const NcclLibrary& library;
   NcclComm* comm;

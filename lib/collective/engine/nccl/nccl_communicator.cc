@@ -18,7 +18,7 @@ void NcclCommunicator::use(std::string_view act,
 
 bool NcclCommunicator::is_ready() {
   NcclResult state = NcclResult::kSuccess;
-  use("ask NCCL how far it is", [&](NcclComm* comm) {
+  use("query NCCL's progress", [&](NcclComm* comm) {
     const NcclResult asked = library_.functions().get_async_error(comm, &state);
     return asked == NcclResult::kSuccess ? state : asked;
   });

@@ -28,7 +28,7 @@ class NcclCommunicator {
 
   // What `act` starts. kPeer: it was aborted, and why; else as NcclLibrary::check() says.
   void use(std::string_view act, const std::function<NcclResult(NcclComm*)>& start);
-  // Whether NCCL has queued all that was started; throws what it says of it.
+  // Whether NCCL has queued all started calls; throws NCCL's error.
   [[nodiscard]] bool is_ready();
   // After ncclCommFinalize() is ready.
   void destroy();

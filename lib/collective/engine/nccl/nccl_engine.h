@@ -13,9 +13,10 @@
 //   Bits     NCCL's order of adding; kAvg and premultiplied sums as NCCL rounds them. NCCL has no
 //            bitwise and logical reductions (kUsage), and no premultiplied sums of integers by less
 //            than 1 (kUsage).
-//   Errors   kPeer at the deadline, or as NCCL tells of other ranks; kDevice: this rank's GPU. With
-//            a recorder the verdict names the rank that has not come to the call (diagnosis.h).
-//   Counters none; NCCL does not say what it moves.
+//   Errors   kPeer at the deadline, or if NCCL reports a failure of other ranks; kDevice: this
+//            rank's GPU. With a recorder the verdict names the rank that has not come to the call
+//            (diagnosis.h).
+//   Counters none; NCCL does not report its traffic.
 #pragma once
 
 #include <memory>
@@ -32,7 +33,7 @@
 
 namespace gxp {
 
-// What the engine works with, besides its ranks; borrowed but for the queue.
+// The engine's environment besides its ranks; borrowed, except the queue.
 struct NcclParts {
   const NcclLibrary& library;
   std::unique_ptr<NcclQueue> queue;

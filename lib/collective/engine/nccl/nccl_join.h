@@ -1,4 +1,4 @@
-// How NCCL's ranks bootstrap.
+// Bootstraps NCCL's ranks.
 #pragma once
 
 #include <string>
@@ -16,10 +16,10 @@ namespace gxp {
 NcclUniqueId exchange_unique_id(const NcclLibrary& library, Store& store, Deadline deadline);
 NcclUniqueId make_unique_id(const NcclLibrary& library);
 
-// What a rank reports before NCCL starts, because NCCL's own words come late or as a hang.
+// Facts that a rank reports before NCCL starts, because NCCL reports such errors late or hangs.
 struct NcclRankFacts {
   std::string host;     // host_identity()
-  std::string gpu;      // names it on its host; "": the host's memory stands for it
+  std::string gpu;      // its name on the host; "": host memory is used instead
   std::string version;  // NCCL's
   auto fields() { return std::tie(host, gpu, version); }
 };

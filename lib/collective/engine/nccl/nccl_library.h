@@ -1,7 +1,7 @@
-// NVIDIA's NCCL as found at run time: nothing links it, and nothing needs its header. What is
-// declared here is its ABI, which tests/collective/nccl_abi_check.cc holds against nccl.h where
-// that is installed; nccl_versions.h says which version has what.
-//   Threads  any; what NCCL says about its own calls holds as well.
+// NVIDIA's NCCL as found at run time: nothing links it, and nothing needs its header. These
+// declarations are its ABI. tests/collective/nccl_abi_check.cc compares them with nccl.h if that is
+// installed; nccl_versions.h has the features by version.
+//   Threads  any, within NCCL's own rules for its calls.
 #pragma once
 
 #include <climits>
@@ -58,7 +58,7 @@ struct NcclConfig {
   size_t size = sizeof(NcclConfig);
   unsigned magic = 0xcafebeef;
   unsigned version = 21800;
-  int blocking = 0;                // calls return at once; get_async_error tells when they are done
+  int blocking = 0;                // calls return at once; get_async_error reports their completion
   int cga_cluster_size = INT_MIN;  // INT_MIN: NCCL's default
   int min_ctas = INT_MIN;
   int max_ctas = INT_MIN;

@@ -47,8 +47,8 @@ class NcclScratch {
   [[nodiscard]] bool replaces(size_t bytes) const {
     return memory_.data != nullptr && memory_.bytes < bytes;
   }
-  // The first `bytes`; what they held is lost if they were fewer. The GPU is the calling thread's.
-  // Throws kDevice.
+  // The first `bytes`; if the memory must grow, its content is lost. The GPU is the calling
+  // thread's. Throws kDevice.
   Memory grow(size_t bytes);
   void release() noexcept;
 

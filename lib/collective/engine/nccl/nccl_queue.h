@@ -1,6 +1,6 @@
-// What engine nccl needs of CUDA: one GPU and one of its streams, which takes all of NCCL's work of
-// a rank: so the calls of all groups have one order on the GPU, that of the host. With CUDA it is
-// make_cuda_queue(); without, the engine's own logic can be tested.
+// The part of CUDA that engine nccl needs: one GPU and one of its streams, which gets all of a
+// rank's NCCL work. The calls of all groups therefore have one order on the GPU, that of the host.
+// With CUDA it is make_cuda_queue(); without, the engine's own logic can be tested.
 //   Threads  one at a time, any; the GPU becomes the calling thread's. Marks: any.
 //   Errors   kDevice.
 #pragma once
@@ -27,7 +27,7 @@ class NcclQueue {
  public:
   virtual ~NcclQueue() = default;
   [[nodiscard]] virtual Device& device() = 0;
-  // Where NCCL is to queue its work.
+  // The stream on which NCCL queues its work.
   [[nodiscard]] virtual NcclStream stream() = 0;
   // Queues a copy between host and GPU, or on either.
   virtual void copy(Memory to, ConstMemory from) = 0;
@@ -35,10 +35,10 @@ class NcclQueue {
   [[nodiscard]] virtual bool done() = 0;
   // The end of all that was queued so far.
   [[nodiscard]] virtual std::unique_ptr<NcclMark> mark() = 0;
-  // What is queued here from now on comes after what `stream`, of the same device, was given. For a
-  // Work of that stream, or while nothing is queued there.
+  // Work queued here from now on runs after all work already queued on `stream`, a stream of the
+  // same device. For a Work of that stream, or while nothing is queued there.
   virtual void follow(Stream& stream) = 0;
-  // What `stream` is given from now on comes after what was queued here. The same.
+  // Work queued on `stream` from now on runs after all work already queued here. The same.
   virtual void precede(Stream& stream) = 0;
 };
 

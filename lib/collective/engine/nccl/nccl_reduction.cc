@@ -54,7 +54,7 @@ void check_nccl_reduction(const Call& call) {
          to_string(call.op));
   const bool integers = nccl_type(call.dtype) < NcclType::kFloat16;
   if (integers && std::abs(call.factor) < 1)
-    fail(ErrorKind::kUsage, "{}: NCCL cannot multiply {} by {}; use engine 'native'",
+    fail(ErrorKind::kUsage, "{}: NCCL cannot scale {} by {}; use engine 'native'",
          to_string(call.collective), to_string(call.dtype), call.factor);
 }
 

@@ -6,11 +6,11 @@
 
 namespace gxp {
 
-// kUsage: NCCL cannot reduce as the call wants. It has nothing bitwise or logical, and multiplies
-// integers by integers only.
+// kUsage: NCCL does not support the call's reduction. It has nothing bitwise or logical, and
+// multiplies integers by integers only.
 void check_nccl_reduction(const Call& call);
 
-// What a reducing call gives to NCCL; lives until the call has been queued. Borrows both.
+// The reduction that a call passes to NCCL; lives until the call has been queued. Borrows both.
 class NcclReduction {
  public:
   NcclReduction(const NcclLibrary& library, NcclComm* comm, const Call& call);

@@ -1,4 +1,4 @@
-// How ranks tell each other where the buffers of a call lie: on their lines, as offsets in
+// How ranks exchange the locations of a call's buffers: on their lines, as offsets in
 // communicator memory, else as addresses for cross-memory attach.
 #pragma once
 
@@ -24,7 +24,7 @@ struct CallTimes {
   int64_t left_ns = 0;
 };
 
-// Where the ranks' buffers of a repeated call were the last time.
+// The locations of the ranks' buffers in the last of several equal calls.
 struct KnownPlacements {
   std::vector<BufferPlacement> by_rank;
   RankBuffers buffers{};  // all of them; empty: not resolved
@@ -44,15 +44,15 @@ class BufferExchange {
   // After gather(). The buffers in this process, if all ranks' are in communicator memory.
   const RankBuffers& resolve(const Invocation& inv, KnownPlacements& known) const;
   // The buffers as cross-memory attach reaches them; null: the OS does not let all ranks reach each
-  // other's. None of the ranks has all of its buffers in communicator memory.
+  // other's. No rank has all of its buffers in communicator memory.
   const RankBuffers* find_by_cma(const Invocation& inv);
   // Whether rank 0's call is in place, under the same condition.
   [[nodiscard]] bool is_in_place(const Invocation& inv) const;
-  // The last rank's entry and the last exit, of the call whose times all lines tell.
+  // The last entry and the last exit of the call whose times are in all lines.
   [[nodiscard]] CallTimes times(const Invocation& inv, CallTimes mine) const;
 
  private:
-  // On a line behind the placement, unless that is everywhere() and no times are told.
+  // On a line after the placement, unless that is everywhere() and no times are sent.
   struct Addresses {
     uint64_t input = 0;
     uint64_t output = 0;

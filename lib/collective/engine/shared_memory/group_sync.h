@@ -20,7 +20,7 @@ class GroupSync {
  public:
   // `members[i]` is the transport's rank of the group's rank i; `rank` is this one's number in the
   // group; `group` is below SharedArena::kGroups, the same on all members and of no other group of
-  // theirs. The recorder is told each call, and for whom this rank waits.
+  // theirs. Each call, and the ranks that this rank waits for, are reported to the recorder.
   GroupSync(SharedArena& arena, FlightRecorder& recorder, std::vector<int> members, int rank,
             int group);
   // From now on; the recorder outlives this, or the next that is named.

@@ -44,8 +44,8 @@ class PartMover {
   virtual void copy(std::byte* to, const std::byte* from, size_t bytes);
   // This rank's input, times its factor where inputs have one.
   virtual void copy_input(const Invocation& inv, std::byte* to, Range range);
-  // Carries out `fold` in the order of reduction_tree.h, to the first target; to the others as well,
-  // or `by_copies`. An average is divided while in L1.
+  // Carries out `fold` in the order of reduction_tree.h, to the first target; to the others as
+  // well, or `by_copies`. An average is divided while in L1.
   virtual void run_fold(const Call& call, size_t bytes, bool by_copies);
   // Memory of a rank for tiles and sums, which all ranks reach.
   [[nodiscard]] virtual std::byte* staging(int rank) const;
@@ -56,7 +56,7 @@ class PartMover {
   // All that was begun is done, and peers may see it.
   virtual void finish(const Invocation& /*inv*/) {}
 
-  VersionFold fold;  // for whoever needs one; none lasts
+  VersionFold fold;  // for temporary use; does not persist
 
  protected:
   GroupSync& sync_;

@@ -19,7 +19,8 @@ namespace gxp {
 struct SharedCall {
   // Holds for all calls with the same signature.
   SharedCall(const Call& call, int world_size);
-  // What a rank's line says: how many calls came before, and a hash of this one and its memory.
+  // The content of a rank's line: the number of earlier calls, and a hash of this call and its
+  // memory.
   [[nodiscard]] uint64_t stamp(uint32_t sequence, uint32_t call_index,
                                MemorySpace space = MemorySpace::kHost) const;
 
@@ -27,7 +28,7 @@ struct SharedCall {
   // By rank:
   std::vector<Range> inputs;
   std::vector<Range> outputs;
-  // What a rank folds, or gives, or gets; whole cache lines where all of the buffer is folded.
+  // The part that a rank folds, gives or gets; whole cache lines if all of the buffer is folded.
   std::vector<Range> parts;
   std::vector<Range> shares;  // of the whole buffer, in whole cache lines
   size_t largest_input = 0;
@@ -62,7 +63,7 @@ struct Invocation {
   [[nodiscard]] bool is_scaled() const {
     return call.op == ReduceOp::kPreMulSum && reduces(call.collective);
   }
-  // Over in some 10 us, if nobody is late.
+  // Takes about 10 us if no rank is late.
   [[nodiscard]] bool is_quick() const { return shape.largest_input <= size_t{64} << 10; }
 };
 

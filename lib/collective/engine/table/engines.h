@@ -36,7 +36,7 @@ struct EngineRow {
   bool joins_ranks;
   // Whether it runs gxp's algorithms over gxp's transports, to which the settings of [comm] apply.
   bool is_own;
-  // Whether this build has it and this machine what it needs.
+  // Whether this build includes it and this machine supports it.
   Support (*probe)();
   std::unique_ptr<Engine> (*make)(const EngineContext& context);
 };

@@ -63,7 +63,7 @@ text { font: 11px monospace; fill: #222; paint-order: stroke; stroke: #fff; stro
 )";
 
 // Local steps that a rank does in a row, after it has received in `round`.
-struct Moves {
+struct LocalSteps {
   int rank;
   int round;
   int copies = 0;
@@ -91,7 +91,7 @@ class ScheduleDrawing {
     }
     // Text last, so that no arrow crosses it.
     for (const Message& message : replay_.messages) draw_labels(message);
-    for (const Moves& moves : find_moves()) draw_moves(moves);
+    for (const LocalSteps& moves : find_moves()) draw_moves(moves);
     draw_legend();
     return std::move(svg_).finish();
   }
@@ -192,9 +192,9 @@ class ScheduleDrawing {
     add_text("", x_of(message.to) + 8, y_after(message.recv_round) + 4, to_string(received.into));
   }
 
-  [[nodiscard]] std::vector<Moves> find_moves() const {
+  [[nodiscard]] std::vector<LocalSteps> find_moves() const {
     const auto rounds = rounds_of_steps(schedule_, replay_);
-    std::vector<Moves> all;
+    std::vector<LocalSteps> all;
     for (int rank = 0; rank < shape_.world_size; ++rank) {
       int round = 0;
       bool in_a_row = false;
@@ -218,7 +218,7 @@ class ScheduleDrawing {
   }
 
   // A box between two rounds; the steps themselves show when the pointer rests on it.
-  void draw_moves(const Moves& moves) {
+  void draw_moves(const LocalSteps& moves) {
     const std::string text = count_of(moves.copies, "copy") +
                              (moves.copies > 0 && moves.folds > 0 ? ", " : "") +
                              count_of(moves.folds, "fold");

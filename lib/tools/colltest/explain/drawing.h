@@ -8,8 +8,8 @@
 
 namespace gxp {
 
-// One line for each step, rank after rank, under a header line. Where a message arrives later than
-// the same step's message leaves, its rounds are "leaves..arrives"; a local step has none.
+// One line for each step, rank after rank, under a header line. If a message arrives later than the
+// same step's message leaves, its rounds are "leaves..arrives"; a local step has none.
 std::string schedule_table(const Schedule& schedule);
 
 // An SVG document, readable for up to 16 ranks: a column for each rank, rounds downwards, an arrow

@@ -1,4 +1,4 @@
-// What would run, and why: the plan of each case, without starting a rank. Pure.
+// The plan of each case with its reason, without starting a rank. Pure.
 #pragma once
 
 #include <span>

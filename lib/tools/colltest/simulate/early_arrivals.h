@@ -1,4 +1,5 @@
-// What has arrived at ranks before they wait for it: for each rank and sender a queue.
+// Messages that have arrived before their receiver waits for them: a queue for each rank and
+// sender.
 #pragma once
 
 #include <cstdint>

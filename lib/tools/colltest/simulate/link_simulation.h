@@ -24,8 +24,8 @@ namespace gxp {
 struct SimulatedLink {
   double seconds_per_unit = 0;
   double latency_s = 0;
-  // Not a link but what packets need besides, such as cores: it serves Packet::shared_work, and the
-  // tail waits for that, but the head does not.
+  // Not a link but another resource of packets, such as cores: it serves Packet::shared_work, and
+  // the tail waits for that, but the head does not.
   bool is_pool = false;
   bool follows = false;  // as ClusterLink::follows: entered without an event of its own
 };

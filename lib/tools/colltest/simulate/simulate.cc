@@ -47,7 +47,8 @@ class Search {
     }
     if (best.algorithm == nullptr) {
       fail(ErrorKind::kUsage,
-           "simulate {} of {} on {} ranks: every algorithm takes long; name one with --algorithm",
+           "simulate {} of {} on {} ranks: simulating all algorithms takes too long; choose one "
+           "with --algorithm",
            bench.operation->name, format_bytes(bench.size_bytes()), gpus_.size());
     }
     return best;

@@ -1,4 +1,4 @@
-// What cases would take on a cluster: simulated (simulate/simulator.h) instead of run. Pure.
+// The simulated times of cases on a cluster (simulate/simulator.h). Pure.
 #pragma once
 
 #include <span>
@@ -29,8 +29,8 @@ SimulatedCases simulate_cases(std::span<const BenchCase> cases, const Cluster& c
                               bool trace, const RankPlan& plan = {});
 
 // Over the links that a calibration has measured (profile.h), in messages alone, for ranks joined
-// as `topology` says. `auto` means what a run would choose. As many ranks on each host. kConfig: the
-// profile lacks a curve.
+// as `topology` says. `auto` means what a run would choose. As many ranks on each host. kConfig:
+// the profile lacks a curve.
 SimulatedCases simulate_cases(std::span<const BenchCase> cases, const GroupTopology& topology,
                               const Profile& profile, const SelectionSettings& settings,
                               bool trace);

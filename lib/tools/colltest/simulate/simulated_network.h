@@ -1,4 +1,5 @@
-// What a simulation runs over: links, routes between ranks, and what messages and arithmetic cost.
+// The network of a simulation: links, routes between ranks, and the costs of messages and
+// arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -44,9 +45,9 @@ struct FlatLinks {
 // A message of m bytes within a host takes hop(m) of the sender's port and of the receiver's, and
 // exchange(m) / ranks of the host's cores; between hosts it takes exchange(m) of both hosts' ports.
 // Ports and cores are links for which messages queue; when all ranks send and receive at once, that
-// takes exchange(m). Folding and copying take fold(m) and copy(m). Nothing is cheaper by the byte
-// than for the whole buffer: a small part of a large one does not come from a cache.
-// Borrows shape.hosts and the links.
+// takes exchange(m). Folding and copying take fold(m) and copy(m). The cost per byte is at least
+// that of the whole buffer: a small part of a large buffer does not come from a cache. Borrows
+// shape.hosts and the links.
 std::unique_ptr<SimulatedNetwork> make_flat_network(const CallShape& shape, uint64_t buffer_bytes,
                                                     const FlatLinks& links);
 

@@ -40,7 +40,7 @@ std::string name_of(const Algorithm& algorithm, const BenchCase& bench) {
 
 void check_traceable(const Algorithm& algorithm, const BenchCase& bench, const CallShape& shape) {
   if (double(algorithm.rounds(shape)) * shape.world_size <= kMostTraced) return;
-  fail(ErrorKind::kUsage, "trace {} on {} ranks: above a million steps; simulate fewer ranks",
+  fail(ErrorKind::kUsage, "trace {} on {} ranks: more than a million steps; simulate fewer ranks",
        name_of(algorithm, bench), shape.world_size);
 }
 

@@ -1,4 +1,4 @@
-// What simulated cases took, as a report: a row per case, and the busiest links of each.
+// The results of simulated cases, as a report: a row per case, and the busiest links of each.
 #pragma once
 
 #include <span>

@@ -236,7 +236,7 @@ class Simulator {
 void check_placement(const CallShape& shape, const Cluster& cluster,
                      std::span<const int> gpu_of_rank) {
   if (gpu_of_rank.size() != size_t(shape.world_size)) {
-    fail(ErrorKind::kConfig, "simulate {} ranks: {} GPUs are named for them", shape.world_size,
+    fail(ErrorKind::kConfig, "simulate {} ranks: the rank order lists {} GPUs", shape.world_size,
          gpu_of_rank.size());
   }
   std::vector<bool> used(size_t(cluster.gpus()), false);

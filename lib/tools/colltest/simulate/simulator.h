@@ -2,14 +2,14 @@
 // messages share.
 //
 // A rank does its steps in order, as executor.h does:
-//   Sending    a message travels in segments, which leave one after the other; nobody waits for the
-//              peer, which takes what arrives at once, into memory of its own if need be.
+//   Sending    a message travels in segments, which leave one after the other; no rank waits for
+//              the peer, which takes messages when they arrive, into its own memory if necessary.
 //   Receiving  ends the step when all segments have arrived. A fold folds one after the other while
 //              the next still travel. What an earlier step sent is not overwritten before it has
 //              arrived.
 //   Time       of the rank: message_overhead_s for each segment that it sends or receives, and
 //              folds and copies. link_simulation.h has the links' time.
-// A rank ends when its steps are done and what it sent has arrived. All start at 0.
+// A rank ends when its steps are done and its messages have arrived. All start at 0.
 // The result is the same in every run. Memory: about 56 bytes for each step that is kept (options)
 // and 200 for each packet under way; cost: about 0.3 us for each event, of which a packet takes two
 // on one switch and up to four over a spine.

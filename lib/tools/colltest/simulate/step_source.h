@@ -15,7 +15,7 @@ class StepSource {
   // A window has this many steps, > 0.
   StepSource(const Algorithm& algorithm, const CallShape& shape, size_t window);
 
-  // The rank's next step, valid until the next call for that rank; null behind the last.
+  // The rank's next step, valid until the next call for that rank; null after the last.
   const CollectiveStep* next(int rank);
 
  private:

@@ -22,7 +22,7 @@ namespace gxp {
 enum class DoctorVerdict { kProblem, kWarning, kUnseen, kOk };  // the worst first
 std::string_view to_string(DoctorVerdict verdict);              // "problem", "could not see"
 
-// What libibverbs says to this process.
+// The devices that libibverbs reports to this process.
 struct RdmaFacts {
   struct Port {
     std::string name{};     // "mlx5_0 port 1"

@@ -29,7 +29,7 @@ inline Seen ok(std::string what) { return {DoctorVerdict::kOk, std::move(what)};
 inline Seen warning(std::string what) { return {DoctorVerdict::kWarning, std::move(what)}; }
 inline Seen problem(std::string what) { return {DoctorVerdict::kProblem, std::move(what)}; }
 inline Seen unseen(std::string what) { return {DoctorVerdict::kUnseen, std::move(what)}; }
-// What a recording of a host lacks.
+// Facts that a recording of a host lacks.
 inline Seen not_recorded(const std::string& what) {
   return {DoctorVerdict::kUnseen, what + " not recorded; run it on the host",
           "run gxp topo doctor on the host"};

@@ -61,7 +61,7 @@ Seen look_at_gpu_direct(const DoctorSight& sight) {
   }
   const GpuDirectVerdict verdict = judge_gpu_direct(facts);
   if (verdict.is_on()) return ok(verdict.why);
-  return verdict.way == GpuDirectWay::kUnknown ? unseen(verdict.why) : problem(verdict.why);
+  return verdict.method == GpuDirectMethod::kUnknown ? unseen(verdict.why) : problem(verdict.why);
 }
 
 Seen look_at_nvlinks(const DoctorSight& sight) {

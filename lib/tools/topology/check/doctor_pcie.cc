@@ -42,7 +42,7 @@ Seen look_at_links(const DoctorSight& sight, const std::string& fine, Shortfall 
     }
   }
   if (direct_devices_of(sight).empty()) return ok("there are no GPUs or RDMA NICs here");
-  if (!known) return unseen("the devices do not tell what their links could be");
+  if (!known) return unseen("the devices do not report the maximum of their links");
   return findings.seen_or(fine);
 }
 
@@ -161,7 +161,7 @@ Seen look_at_numa_nodes(const DoctorSight& sight) {
     if (sight.root.read_number(device.folder() + "/numa_node").value_or(-1) < 0)
       findings.add(device.name, warning("Linux does not report its NUMA node"));
   }
-  return findings.seen_or("known of all GPUs and RDMA NICs, if any");
+  return findings.seen_or("known for all GPUs and RDMA NICs, if any");
 }
 
 }  // namespace gxp

@@ -20,9 +20,9 @@ namespace {
 constexpr std::array<std::string_view, 3> kSeverities = {"error", "warning", "note"};
 
 constexpr LintRule kUnreadable = {
-    "unreadable", Severity::kError, "the file is no topology",
-    "no tool can read it, or an attribute that must be a number is none",
-    "correct what the message names"};
+    "unreadable", Severity::kError, "the file is not a topology",
+    "no tool can read it, or an attribute that must be a number is not one",
+    "correct the element that the message names"};
 
 void add_findings(const LintSubject& subject, std::vector<LintFinding>& findings) {
   for (const LintRule& rule : lint_rules()) {

@@ -31,7 +31,7 @@ struct LintRule {
   std::string_view why;
   std::string_view fix;
   void (*check)(const LintSubject& subject, const Say& say) = nullptr;  // none: the reader's own
-  bool of_file = false;  // asks for what NCCL's XML must say, and other sources need not
+  bool of_file = false;  // requires facts that NCCL's XML must have, and other sources need not
 };
 
 struct LintFinding {

@@ -53,7 +53,7 @@ void check_link_to_nothing(const LintSubject& subject, const Say& say) {
     if (link.target.empty()) {
       say(link.place, "{} of {} has no target", to_string(link.kind), from);
     } else {
-      say(link.place, "{} of {} leads to {}, which is not here", to_string(link.kind), from,
+      say(link.place, "{} of {} leads to {}, which is not in the file", to_string(link.kind), from,
           link.target.substr(0, kShown));
     }
   }
@@ -111,22 +111,22 @@ constexpr auto kLinksRules = [] {
   using enum Severity;
   return std::to_array<LintRule>({
       {"nvlink-to-itself", kError, "links of a GPU that lead to itself",
-       "they join nothing; traffic to the peer that was meant goes over PCIe",
+       "they connect nothing; traffic to the intended peer goes over PCIe",
        "write the peer's bus id into target", check_link_to_itself},
-      {"nvlink-to-nothing", kError, "links to a device that is not here",
-       "NCCL drops them without a word", "write the peer's bus id, as in its <pci>",
+      {"nvlink-to-nothing", kError, "links to a device that is not in the file",
+       "NCCL drops them silently", "write the peer's bus id, as in its <pci>",
        check_link_to_nothing},
-      {"nvlink-class-missing", kError, "a link that does not say what it leads to",
+      {"nvlink-class-missing", kError, "a link without the class of its target",
        "NCCL stops at an <nvlink> without tclass",
        "add tclass: the peer's class for a GPU, 0x068000 for an NVSwitch", check_link_class, true},
       {"nvlink-one-way", kError, "links that only one end lists",
-       "NCCL then has a way there and none back, and rings avoid it", "list them at both ends",
+       "NCCL then has a path in one direction only, and rings avoid it", "list them at both ends",
        check_link_one_way},
-      {"nvlink-counts-differ", kError, "links of which both ends list different numbers",
-       "NCCL plans with different bandwidths each way", "list as many at both ends",
+      {"nvlink-counts-differ", kError, "links that the two ends list in different numbers",
+       "NCCL plans with different bandwidths each way", "list the same number at both ends",
        check_link_counts},
       {"nvlink-fewer", kWarning, "a GPU with fewer links than the others have",
-       "rings go at the pace of the GPU with the fewest (nccl issue 1182)",
+       "rings run at the speed of the GPU with the fewest (nccl issue 1182)",
        "look at nvidia-smi nvlink -s on the machine for links that are down", check_link_missing},
   });
 }();

@@ -117,7 +117,7 @@ void check_cpu_unknown(const LintPart& node, const Say& say) {
   if (!missing.empty()) {
     say(node.place(), "{} has no {}", node.name, fmt::join(missing, ", "));
   } else if (cpu_vendor(info) == CpuVendor::kUnknown) {
-    say(node.place(), "{}: arch \"{}\", vendor \"{}\" are none that NCCL knows", node.name,
+    say(node.place(), "{}: arch \"{}\", vendor \"{}\" are unknown to NCCL", node.name,
         info.architecture.substr(0, kShown), info.vendor.substr(0, kShown));
   }
 }
@@ -125,17 +125,17 @@ void check_cpu_unknown(const LintPart& node, const Say& say) {
 constexpr auto kNumaRules = [] {
   using enum Severity;
   return std::to_array<LintRule>({
-      {"unknown-attribute", kNote, "an attribute that nobody knows",
-       "NCCL passes over it; a misspelt one is a fact that is lost",
+      {"unknown-attribute", kNote, "an unknown attribute",
+       "NCCL ignores it; if the name is misspelt, its value is lost",
        "correct its name, or leave it out", check_unknown_attribute},
-      {"unknown-element", kNote, "an element that nobody knows here",
-       "NCCL passes over it, and what lies within", "correct its name or place, or leave it out",
+      {"unknown-element", kNote, "an element that is unknown here",
+       "NCCL ignores it and its content", "correct its name or place, or leave it out",
        check_unknown_element},
       {"numa-id-missing", kError, "a NUMA node without a number",
        "NCCL stops at a <cpu> without numaid",
        "number the nodes from 0, as in /sys/devices/system/node; -1 where Linux knows none",
        each<PartKind::kNumaNode, check_numa_id>, true},
-      {"numa-id-twice", kError, "two NUMA nodes of one number",
+      {"numa-id-twice", kError, "two NUMA nodes with the same number",
        "NCCL finds the first when it looks for a GPU's node",
        "give each node its own numaid, or put both into one <cpu>", check_numa_id_twice},
       {"affinity-empty", kWarning, "a NUMA node without CPUs",
@@ -145,8 +145,8 @@ constexpr auto kNumaRules = [] {
       {"affinity-overlap", kWarning, "two NUMA nodes with a CPU in common",
        "a thread bound to one node may run on the other",
        "write each node's own /sys/devices/system/node/nodeN/cpumap", check_affinity_overlap},
-      {"cpu-unknown", kWarning, "what processor it is is not known",
-       "the bandwidth between NUMA nodes goes by it; NCCL asks the machine that it runs on, or "
+      {"cpu-unknown", kWarning, "an unknown processor",
+       "the bandwidth between NUMA nodes depends on it; NCCL asks the machine that it runs on, or "
        "guesses",
        "add arch, vendor, familyid and modelid, as /proc/cpuinfo has them",
        each<PartKind::kNumaNode, check_cpu_unknown>, true},

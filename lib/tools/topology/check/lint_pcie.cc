@@ -82,7 +82,7 @@ void check_bus_id_twice(const LintSubject& subject, const Say& say) {
 
 void check_bus_id_of_none(const LintPart& one, const Say& say) {
   if (one.part.bus_id.starts_with("ffff:ff:") || one.part.bus_id.starts_with("fffffff:ff:"))
-    say(one.place(), "busid {} is no device's", shown_bus_id(one));
+    say(one.place(), "busid {} is not a device's", shown_bus_id(one));
 }
 
 void check_class_missing(const LintPart& one, const Say& say) {
@@ -102,9 +102,9 @@ void check_class_contradicts(const LintPart& one, const Say& say) {
   const Meaning meaning = meaning_of(code);
   if (part.bus_id.empty() || code.empty() || meaning == Meaning::kUnknown) return;
   if (part.kind == PartKind::kGpu && meaning != Meaning::kGpu)
-    say(part.place, "<gpu> in {}, whose class {} is none of a GPU", part.bus_id, code);
+    say(part.place, "<gpu> in {}, whose class {} is not that of a GPU", part.bus_id, code);
   if (part.kind == PartKind::kNic && meaning != Meaning::kNic)
-    say(part.place, "<nic> in {}, whose class {} is none of a NIC", part.bus_id, code);
+    say(part.place, "<nic> in {}, whose class {} is not that of a NIC", part.bus_id, code);
 }
 
 // NCCL follows <pci> elements only below what it takes for a bridge: all classes but these.
@@ -123,28 +123,27 @@ void check_class_hides(const LintPart& one, const Say& say) {
 constexpr auto kPcieRules = [] {
   using enum Severity;
   return std::to_array<LintRule>({
-      {"bus-id-malformed", kError, "a bus id that is none", "NCCL cannot match it to a device",
+      {"bus-id-malformed", kError, "an invalid bus id", "NCCL cannot match it to a device",
        "write domain:bus:device.function, as lspci -D does", each_part<check_bus_id>},
-      {"bus-id-twice", kError, "two devices of one bus id",
+      {"bus-id-twice", kError, "two devices with the same bus id",
        "NCCL takes them for one device or links the wrong one",
        "write each device once, with the bus id that lspci -D shows", check_bus_id_twice},
       {"bus-id-of-none", kNote, "a bus id that no device can have",
-       "clouds write it for switches that the virtual machine hides; NCCL takes the switch as "
-       "told",
+       "clouds write it for switches that the virtual machine hides; NCCL accepts the switch",
        "nothing, if a hidden switch is meant", each_part<check_bus_id_of_none>},
       {"class-missing", kWarning, "a device without a class",
        "NCCL learns it from /sys of the machine that it runs on, and only for GPUs and NICs in "
-       "use; of the file alone nobody can tell what it is",
+       "use; the file alone does not identify the device",
        "add class, as lspci -n shows it: 0x030200, 0x020700, 0x060400",
        each_part<check_class_missing>},
       {"class-unknown", kWarning, "a class that is not known",
        "NCCL takes every class that it does not know for a bridge",
        "correct it, or leave the device out", each_part<check_class_unknown>},
-      {"class-contradicts", kWarning, "a class that is not what the element says",
-       "NCCL goes by the element in one place and by the class in another",
+      {"class-contradicts", kWarning, "a class that contradicts the element",
+       "NCCL uses the element in some places and the class in others",
        "GPUs have class 0x03..., NICs 0x02...", each_part<check_class_contradicts>},
-      {"class-hides-devices", kError, "devices below what is no bridge",
-       "NCCL does not look below GPUs, NICs and NVSwitches: these devices do not exist for it",
+      {"class-hides-devices", kError, "devices below a device that is not a bridge",
+       "NCCL does not look below GPUs, NICs and NVSwitches: it ignores these devices",
        "give the bridge class 0x060400", each_part<check_class_hides>},
       {"broadcom-flattened", kNote, "a Broadcom switch that shows itself as two levels",
        "NCCL joins both levels: paths that nvidia-smi calls PXB are PIX for it", "nothing",

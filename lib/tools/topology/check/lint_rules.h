@@ -17,7 +17,7 @@
 
 namespace gxp {
 
-// What a file of XML has, but for comments, with values as they are written.
+// A node of an XML file (comments are left out), with values as written.
 struct LintNode {
   // kText: not only space. kOther: <?...> and <!...>. kBrokenEnd: an end tag, if it is broken.
   enum class Kind { kElement, kText, kOther, kBrokenEnd };

@@ -105,7 +105,7 @@ void check_slow_uplink(const LintPart& bridge, const Say& say) {
   const bool is_virtual = now.gt_per_s == 2.5 && now.lanes == 1;
   say(bridge.place(), "{} has {}, {} below it {}: {:.3g} times as much{}", bridge.part.bus_id,
       describe(now), fastest->bus_id, describe(fastest->link.now), most / up,
-      is_virtual ? "; 2.5 GT/s x1 is what virtual bridges say" : "");
+      is_virtual ? "; virtual bridges report 2.5 GT/s x1" : "");
 }
 
 void check_shared_uplink(const LintPart& bridge, const Say& say) {
@@ -116,7 +116,7 @@ void check_shared_uplink(const LintPart& bridge, const Say& say) {
   add_gpus_below(bridge.host, bridge.part, gpus);
   const double all = std::accumulate(gpus.begin(), gpus.end(), 0.0);
   if (gpus.size() > 1 && up > 0 && all > up)
-    say(bridge.place(), "{} GPUs share the {:.3g} GB/s of {}, and could take {:.3g}", gpus.size(),
+    say(bridge.place(), "{} GPUs share the {:.3g} GB/s of {}, and could use {:.3g}", gpus.size(),
         up, bridge.part.bus_id, all);
 }
 
@@ -124,7 +124,7 @@ constexpr auto kSpeedRules = [] {
   using enum Severity;
   return std::to_array<LintRule>({
       {"speed-misread", kError, "a link_speed that NCCL does not know",
-       "NCCL compares it with a few texts, and takes any other for 8 GT/s without a word",
+       "NCCL compares it with a few texts, and silently takes any other for 8 GT/s",
        "write \"16.0 GT/s PCIe\", as Linux does", each_part<check_speed_misread>},
       {"speed-missing", kWarning, "a link without a speed",
        "NCCL takes 8 GT/s, or what the machine that it runs on says",
@@ -134,9 +134,9 @@ constexpr auto kSpeedRules = [] {
        "NCCL takes 16, which a x8 or x4 device does not have",
        "add link_width, as in /sys/bus/pci/devices/*/max_link_width", each_part<check_width>, true},
       {"width-unknown", kWarning, "more lanes than a link can have",
-       "Linux writes 255 for what it does not know; NCCL counts as many lanes",
+       "Linux writes 255 for an unknown width; NCCL counts 255 lanes",
        "write the lanes that the link has, such as 16", each_part<check_width_unknown>, true},
-      {"link-below-siblings", kWarning, "a slower link than others of its kind have",
+      {"link-below-siblings", kWarning, "a slower link than others of its kind",
        "every collective waits for its slowest GPU or NIC",
        "look for a bad riser or slot (lspci -vv, LnkSta), or correct the file",
        check_below_siblings},
@@ -144,8 +144,8 @@ constexpr auto kSpeedRules = [] {
        "every collective waits for its slowest GPU or NIC",
        "reseat the card; look at lspci -vv, LnkCap and LnkSta", each_part<check_below_most>},
       {"uplink-slower", kWarning, "a switch whose uplink is slower than a link below it",
-       "NCCL takes it for the limit of all that crosses the switch",
-       "if the bridge is virtual, write the speed of the link that is really there",
+       "NCCL uses it as the limit of all paths through the switch",
+       "if the bridge is virtual, write the speed of the physical link",
        each<PartKind::kPcieSwitch, check_slow_uplink>},
       {"uplink-shared", kNote, "several GPUs share a slower uplink",
        "copies between host and GPUs, and GPU to GPU through the host, share it",

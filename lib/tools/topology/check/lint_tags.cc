@@ -181,10 +181,10 @@ constexpr auto kTagsRules = [] {
       {"too-many-children", kError, "more than 640 elements in one", "NCCL gives up after 640",
        "leave out devices that are neither GPU nor NIC nor above one", check_child_count},
       {"too-many-attributes", kError, "more than 16 attributes",
-       "NCCL keeps the first 16 and passes over the others in silence",
+       "NCCL keeps the first 16 and silently ignores the others",
        "leave out attributes that NCCL does not know", check_attribute_count},
       {"long-value", kError, "an attribute of more than 253 characters",
-       "NCCL gives up: it has room for no more", "shorten it", check_long_value},
+       "NCCL gives up: its buffer holds no more", "shorten it", check_long_value},
   });
 }();
 

@@ -17,10 +17,10 @@ class PciConfig {
 
   PciConfig(const SystemRoot& root, const std::string& folder);
 
-  // Whether what lies beyond the header can be read.
+  // Whether the space beyond the header is readable.
   [[nodiscard]] bool visible() const { return bytes_.size() > kHeaderBytes; }
   [[nodiscard]] bool extended_visible() const { return bytes_.size() > kExtendedAt; }
-  // Where the capability begins; none: there is none, or the readable part ends before it.
+  // The offset of the capability; none: there is none, or the readable part ends before it.
   [[nodiscard]] std::optional<size_t> find(Capability wanted) const;
   [[nodiscard]] std::optional<size_t> find(Extended wanted) const;
   [[nodiscard]] std::optional<uint16_t> word(size_t offset) const;

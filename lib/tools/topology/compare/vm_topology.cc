@@ -88,8 +88,8 @@ class Matcher {
     const std::vector<PartId> vm = devices_of(vm_, kind);
     if (bare.size() != vm.size())
       fail(ErrorKind::kMismatch,
-           "match {} with {}: it has {} {}, the bare machine has {}; give the topology of a "
-           "machine with the same devices",
+           "match {} with {}: it has {} {}, the bare-metal host has {}; give the topology of a "
+           "host with the same devices",
            vm_.name, bare_.name, vm.size(), word, bare.size());
     const auto by_model = group_by_model(bare, vm, word);
     for (const auto& [model, groups] : by_model) match_group(groups.first, groups.second, word);
@@ -111,7 +111,7 @@ class Matcher {
     for (const auto& [model, both] : groups) {
       if (both.first.size() == both.second.size()) continue;
       fail(ErrorKind::kMismatch,
-           "match {} with {}: it has {} {} of model {}, the bare machine has {}", vm_.name,
+           "match {} with {}: it has {} {} of model {}, the bare-metal host has {}", vm_.name,
            bare_.name, both.second.size(), word, model, both.first.size());
     }
     return groups;
@@ -125,7 +125,8 @@ class Matcher {
     for (size_t i = 0; i < bare.size(); ++i)
       matches_.push_back({bare[i], vm[i],
                           bare.size() == 1 ? "the only one of its kind"
-                                           : "by the order of bus ids; nothing else tells it"});
+                                           : "by the order of bus ids, since nothing else "
+                                             "identifies it"});
   }
 
   // False: the two have no such key in common, or each device alone has it for all.
@@ -142,7 +143,7 @@ class Matcher {
       const bool is_one = first != last && std::next(first) == last;
       if (!is_one || !taken.insert(first->second).second)
         fail(ErrorKind::kMismatch,
-             "match the {} of {} with {}: {} of {}, looked up {}, matches {} of the bare machine; "
+             "match the {} of {} with {}: {} of {}, matched {}, fits {} of the bare-metal host; "
              "correct one of the files",
              word, vm_.name, bare_.name, vm_[part].bus_id, vm_.name, key.why,
              first == last ? "no device" : "several devices");
@@ -210,7 +211,7 @@ class VmBuilder {
     for (const PartId below : bare_[id].below) copy(below, copied);
   }
 
-  // The VM's, on the bare machine's link.
+  // The VM's, on the bare-metal host's link.
   void copy_device(PartId id, PartId above) {
     const PartId own = device_.at(id);
     Part part = vm_[own];
@@ -246,17 +247,18 @@ class VmBuilder {
     if (!all.empty()) {
       node.affinity = all.to_map();
       result_.notes.push_back(fmt::format(
-          "NUMA node {} of the bare machine has no counterpart in the VM: all CPUs of the VM are "
-          "its affinity",
+          "NUMA node {} of the bare-metal host has no counterpart in the VM: all CPUs of the VM "
+          "are its affinity",
           node.number.value_or(-1)));
     } else {
       result_.notes.push_back(fmt::format(
-          "{} does not say which CPUs it has: the affinity of NUMA node {} is the bare machine's",
+          "{} does not say which CPUs it has: the affinity of NUMA node {} is the bare-metal "
+          "host's",
           vm_.name, node.number.value_or(-1)));
     }
   }
 
-  // Devices get the VM's links if it has any, else the bare machine's; bridges get the latter.
+  // Devices get the VM's links if it has any, else the bare-metal host's; bridges get the latter.
   void copy_links() {
     const bool has_own = !vm_.cross_links().empty();
     for (const CrossLink& link : bare_.cross_links()) {
@@ -287,8 +289,9 @@ class VmBuilder {
             vm.distance(end_of(vm, of_bare_.at(first)), end_of(vm, of_bare_.at(second))).type;
         if (before != after)
           fail(ErrorKind::kMismatch,
-               "make a topology of {}: between {} and {} NCCL would find {}, on the bare machine "
-               "{}; do both files have a rank, a number or NVLinks for the same devices?",
+               "make a topology of {}: between {} and {} NCCL would find {}, on the bare-metal "
+               "host {}; check that both files give the same devices a rank, a number (dev) and "
+               "NVLinks",
                vm_.name, vm_[own_first].bus_id, vm_[own_second].bus_id, to_string(after),
                to_string(before));
         ++result_.equal_pairs;
@@ -298,7 +301,7 @@ class VmBuilder {
 
   const HostTree& bare_;
   const HostTree& vm_;
-  std::map<PartId, PartId> device_;   // of the bare machine to the VM
+  std::map<PartId, PartId> device_;   // of the bare-metal host to the VM
   std::map<PartId, PartId> of_bare_;  // to the result
   std::map<PartId, PartId> of_vm_;    // devices, to the result
   VmTopology result_;

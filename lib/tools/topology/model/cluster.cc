@@ -140,11 +140,11 @@ std::vector<Cluster::Hops> Cluster::hops_between(const HostGroup& description, V
   for (Path& path : find_paths(graph, from, targets)) {
     if (!path.exists || path.links.size() > kMost) {
       fail(ErrorKind::kConfig,
-           "{}: in hosts '{}' {} links lead from {} to {}; each GPU must reach the others and its "
-           "NIC, and be reached, over at most {}",
-           description_.name, description.name,
-           path.exists ? std::to_string(path.links.size()) : "no", graph.vertices()[from].name,
-           graph.vertices()[targets[hops.size()]].name, kMost);
+           "{}: in hosts '{}' the path from {} to {} has {} links; each GPU needs paths of at most "
+           "{} links to and from the other GPUs and its NIC",
+           description_.name, description.name, graph.vertices()[from].name,
+           graph.vertices()[targets[hops.size()]].name,
+           path.exists ? std::to_string(path.links.size()) : "no", kMost);
     }
     hops.push_back(std::move(path.links));
   }

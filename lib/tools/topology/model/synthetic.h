@@ -1,5 +1,5 @@
-// Hosts that no source describes: by name, machines that many have and shapes to try things on; and
-// regular hosts by a few numbers.
+// Hosts without a topology source: common machines and test shapes by name, and regular hosts by a
+// few numbers.
 #pragma once
 
 #include <span>
@@ -24,8 +24,8 @@ bool is_synthetic(std::string_view name);
 HostTree make_synthetic(const std::string& name);
 
 // A regular host. There are as many PCIe switches as NICs, and at least one per NUMA node; GPUs and
-// NICs are spread over them in order, and they over the NUMA nodes. So neighbouring GPUs share a
-// switch with the NIC nearest to them.
+// NICs are spread over them in order, and they over the NUMA nodes. Neighbouring GPUs therefore
+// share a switch with their nearest NIC.
 struct HostDescription {
   int gpus = 1;
   int nics = 0;

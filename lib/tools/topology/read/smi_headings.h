@@ -1,6 +1,6 @@
-// Where the matrices of `nvidia-smi topo` lie in a pasted text, and their lines without what other
-// programs put in front of them: "0: " of srun -l, "[1,0]<stdout>:" of mpirun, "[pod/a/b] " of
-// kubectl. Only the readers of smi_matrix.h include it.
+// The positions of `nvidia-smi topo` matrices in pasted text, and their lines without prefixes of
+// other programs: "0: " of srun -l, "[1,0]<stdout>:" of mpirun, "[pod/a/b] " of kubectl. Only the
+// readers of smi_matrix.h include it.
 #pragma once
 
 #include <string>
@@ -17,11 +17,11 @@ struct Heading {
   bool is_whole = false;  // it ends with "CPU Affinity"
 };
 
-// Of plain_lines(); at most 64. One behind a label that is not whole counts only where a row follows.
+// Of plain_lines(); at most 64. A heading after an incomplete label counts only if a row follows.
 std::vector<Heading> headings_of(const std::vector<std::string>& lines);
 
 // The lines of headings[index], from its own up to the next one that has its label; blanks in the
-// place of labels. Lines behind another label are empty: other ranks' lie between.
+// place of labels. Lines with another label are empty: they come from other ranks.
 std::vector<std::string> lines_of_matrix(const std::vector<std::string>& lines,
                                          const std::vector<Heading>& headings, size_t index);
 

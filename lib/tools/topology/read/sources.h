@@ -1,9 +1,9 @@
-// The sources of topologies: one table, and the lookup of what a user named.
+// The sources of topologies: one table, and the lookup of the user's argument.
 //
 // One more source is a row in sources.cc and a file that makes a HostTree or a Topology.
-//   Errors  kIo: not readable, or not there. kUsage: no known name. kCorrupt: of no known kind, or
-//           what its reader says, with file, line and column. kUnavailable: a live host that cannot
-//           be looked at.
+//   Errors  kIo: unreadable or missing. kUsage: no known name. kCorrupt: of no known kind, or its
+//           reader's error, with file, line and column. kUnavailable: a live host that cannot be
+//           examined.
 #pragma once
 
 #include <span>
@@ -46,7 +46,7 @@ bool is_nccl_xml(const SourceInput& input);
 // Whether it is a cluster TOML, likewise.
 bool is_cluster_toml(const SourceInput& input);
 // One host of load_topology(): the first, if there are several kinds of hosts, with a note.
-// kCorrupt: the inside of the hosts is not known.
+// kCorrupt: the hosts' devices are unknown.
 HostTree load_host(const SourceInput& input);
 HostTree load_host(const std::string& what);
 

@@ -17,7 +17,7 @@ namespace gxp {
 struct ClusterPlan {
   std::vector<size_t> host_order{};  // indices of Topology::hosts
   std::vector<HostRoutes> kinds{};   // of hosts: Topology::trees
-  // One for each kind of hosts. Where kinds differ, channel c has the same rate on all.
+  // One for each kind of hosts. If kinds differ, channel c has the same rate on all.
   std::vector<RingPlan> rings{};
   double ring_gb_per_s = 0;        // bus bandwidth of a ring all-reduce
   double tree_gb_per_s = 0;        // of a tree all-reduce over many segments
@@ -34,8 +34,8 @@ ClusterPlan plan_cluster(const Topology& topology, std::vector<HostRoutes> kinds
                          int most_channels = RingRequest{}.most_channels);
 ClusterPlan plan_cluster(const Topology& topology, int most_channels = RingRequest{}.most_channels);
 
-// What the busiest host receives from other hosts, divided by the bytes that the trees reduce: 2
-// for a host with two hosts below it. It sends as much. 0 for one host.
+// The bytes that the busiest host receives from other hosts, divided by the bytes that the trees
+// reduce: 2 for a host with two hosts below it. It sends as much. 0 for one host.
 double busiest_host_of_trees(int hosts);
 
 }  // namespace gxp

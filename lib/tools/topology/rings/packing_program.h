@@ -1,5 +1,5 @@
-// The linear program behind plans: the largest amounts of several ways that share capacities, and
-// the price of a unit of each capacity.
+// The linear program behind plans: the largest total amount of several routes that share
+// capacities, and the price of a unit of each capacity.
 //
 //   most sum of x[w], where sum over w of uses[w][c] x[w] <= capacity[c] for each c, and x >= 0
 //
@@ -24,7 +24,7 @@ class PackingProgram {
   // Capacities are > 0.
   explicit PackingProgram(std::vector<double> capacities);
 
-  // The capacities that one unit of the way uses, some perhaps several times; at least one.
+  // The capacities that one unit of the route uses, some perhaps several times; at least one.
   void add_way(std::span<const uint32_t> uses);
   [[nodiscard]] size_t ways() const { return ways_.size(); }
   // The price of each capacity, at least 0.

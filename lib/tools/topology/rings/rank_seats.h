@@ -44,7 +44,7 @@ class RankSeats {
 
   const Topology* topology_;
   std::vector<Kind> kinds_{};  // of Topology::trees
-  std::vector<int> first_{0};  // of each host: the ranks before it; behind them the number of all
+  std::vector<int> first_{0};  // of each host: the number of ranks before it; at the end the total
 };
 
 }  // namespace gxp

@@ -1,5 +1,5 @@
-// The most that any rings through a host can carry together, each at a rate of its own: a linear
-// program over all rings, which find_cheapest_ring makes as they are wanted.
+// The maximum total bandwidth of any rings through a host, each with a bandwidth of its own: a
+// linear program over all rings, which find_cheapest_ring makes as they are wanted.
 #pragma once
 
 #include <vector>

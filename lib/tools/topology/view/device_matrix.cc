@@ -117,7 +117,7 @@ std::string why_used(PartId from, PartId to, const NcclPaths& paths, const NcclR
   if (both_gpus) return "no peer-to-peer: " + routes.peer_to_peer(from, to).rule;
   const bool sends = host[from].kind == PartKind::kGpu;
   if (route.type == PathType::kPxn)
-    return "NCCL sends through the GPU beside the NIC (PXN), over NVLink";
+    return "NCCL sends through the GPU nearest to the NIC (PXN), over NVLink";
   const RouteVerdict verdict =
       routes.gpu_direct(sends ? from : to, sends ? to : from, NcclRoutes::Direction::kReceive);
   return "no GPUDirect RDMA: " + verdict.rule;
@@ -139,11 +139,14 @@ std::string why_wired(const std::string& smi, const NcclPath& path) {
                           : "a link between bridges (pcilink) is nearer";
     case PathType::kPhb:
       return smi == "NODE" ? "NCCL has no NODE: what is below one NUMA node is PHB"
-                           : "NCCL's way is through a NUMA node";
+                           : "NCCL's path goes through a NUMA node";
     default:
       break;
   }
-  return fmt::format("NCCL's nearest way is {} hops at {:g} GB/s", path.hops.size(), path.gb_per_s);
+  return fmt::format(
+      "NCCL's nearest path has {} hops at {:g} "
+      "GB/s",
+      path.hops.size(), path.gb_per_s);
 }
 
 }  // namespace

@@ -15,19 +15,19 @@ struct DeviceMatrix {
   std::vector<PartId> gpus;
   std::vector<PartId> nics;                     // ports, and NICs of which no port is known
   std::vector<std::vector<std::string>> cells;  // "NV18", "PIX", "X"; GPUs first, in both ways
-  std::vector<std::string> notes;               // what the source cannot tell: a sentence each
+  std::vector<std::string> notes;               // missing facts, a sentence each
 
   [[nodiscard]] std::vector<PartId> devices() const;
 };
 
 // As in `nvidia-smi topo -m`: NV# (the NVLinks between the two, or the lower number of their links
 // to NVSwitches), PIX, PXB, PHB, NODE, SYS. GPUs and NICs are in the order of their numbers; NICs
-// without a PCIe device are left out. Where the source does not tell how GPUs are joined
-// (HostTree::places_known), the cells are its states of peers, as in `nvidia-smi topo -p2p`.
-// Source: nvidia-smi's legend.
+// without a PCIe device are left out. If the source does not describe how GPUs are connected
+// (HostTree::places_known), the cells are its peer states, as in `nvidia-smi topo -p2p`. Source:
+// nvidia-smi's legend.
 DeviceMatrix smi_matrix(const HostTree& host);
-// NCCL's path types between the same devices, by the wiring (kWired) or where it sends data
-// (kUsed); DIS for what it leaves out.
+// NCCL's path types between the same devices, by the wiring (kWired) or by the used routes (kUsed);
+// DIS for devices that it ignores.
 enum class NcclView { kWired, kUsed };
 DeviceMatrix nccl_matrix(const NcclPaths& paths, const NcclRoutes& routes, NcclView view);
 

@@ -46,7 +46,7 @@ struct Bundle {
   double gb_per_s = 0;  // of all; 0: unknown
 };
 
-// One thing that joins several GPUs: NVSwitches, or equally many links for each pair.
+// A connection of several GPUs: NVSwitches, or equally many links for each pair.
 struct LinkSwitch {
   struct Port {
     BoxId gpu = kNoBox;

@@ -73,9 +73,9 @@ std::string explain_type(const HostTree& host, const NcclPath& path) {
     case PathType::kP2c:
       return "PCIe and a chip-to-chip link, through " + nodes;
     case PathType::kPxn:
-      return "NVLink to " + passed(host, path, PartKind::kGpu) + ", which is beside the NIC";
+      return "NVLink to " + passed(host, path, PartKind::kGpu) + ", which is nearest to the NIC";
     default:
-      return "no links join the two";
+      return "no path connects the two";
   }
 }
 

@@ -19,7 +19,7 @@ PartId find_end(const NcclPaths& paths, std::string_view name);
 double rounded(double gb_per_s);
 
 // Facts: from, to, type, bandwidth_gb_s, rule, used (where NCCL sends data), verdicts. Table
-// "hops". What the source does not tell (HostTree::speeds_known, places_known) is null or
+// "hops". Facts that the source does not have (HostTree::speeds_known, places_known) are null or
 // "unknown".
 void add_path(Report& report, const NcclRoutes& routes, PartId from, PartId to);
 

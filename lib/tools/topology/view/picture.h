@@ -41,7 +41,7 @@ enum class BoxStyle : uint8_t {
   kHost,
 };
 
-// Told apart without colour: by being solid, hollow, dotted or dashed.
+// Distinguishable without colour: solid, hollow, dotted or dashed.
 enum class LineStyle : uint8_t { kPcie, kGpuLink, kInterNuma, kNetwork, kUnknown };
 
 // The style of all pictures.
@@ -76,7 +76,7 @@ struct DrawnText {
   [[nodiscard]] Area area() const;
 };
 
-// Later boxes lie over earlier ones, lines over boxes, text over all.
+// Later boxes are drawn over earlier ones, lines over boxes, text over all.
 struct Picture {
   std::string title{};
   double width = 0;
@@ -91,7 +91,7 @@ struct Picture {
 
 inline constexpr double kStrandPitch = 3;
 
-// The width of things side by side.
+// The total width of elements side by side.
 template <class Things, class WidthOf>
 double row_width(const Things& things, double gap, const WidthOf& width_of) {
   double width = -gap;

@@ -3,7 +3,7 @@
 //
 // A host: NUMA nodes as boxes side by side, PCIe switches as boxes within them, the devices of a
 // switch in columns below its head, GPUs at the bottom of all, and under them what joins GPUs
-// directly. A line is as wide as the root of what it carries.
+// directly. A line's width is the square root of its bandwidth.
 //   Cost  linear in the parts, but for bundles: they are laid into rows one by one.
 #pragma once
 

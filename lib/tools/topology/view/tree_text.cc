@@ -170,7 +170,9 @@ class TreeText {
     if (link.to == kNoPart) {
       if (link.target_class.starts_with(kNvSwitchClass)) return "NVSwitches";
       return link.target_class.starts_with(kCpuBridgeClass) ? "the CPU"
-                                                            : link.target + ", which is not here";
+                                                            : link.target +
+                                                                  ", which is not in "
+                                                                  "the topology";
     }
     if (link.to == link.from) return "itself";
     return host_[link.to].kind == PartKind::kNvSwitch ? "NVSwitches" : names_[link.to];
