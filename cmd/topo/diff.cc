@@ -9,6 +9,7 @@
 #include "lib/report/report.h"
 #include "lib/tools/topology/compare/host_diff.h"
 #include "lib/tools/topology/read/sources.h"
+#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
 namespace {

@@ -9,6 +9,7 @@
 #include "lib/base/error.h"
 #include "lib/tools/topology/check/lint.h"
 #include "lib/tools/topology/read/sources.h"
+#include "lib/tools/topology/read/topology.h"
 
 namespace gxp {
 namespace {
@@ -24,8 +25,9 @@ struct LintOptions {
 std::vector<LintFinding> lint_source(const SourceInput& input) {
   if (is_nccl_xml(input)) return lint_nccl_xml(input.text, input.name);
   std::vector<LintFinding> findings;
-  for (const HostTree& tree : load_topology(input).trees) {
-    const std::vector<LintFinding> of_tree = lint_host(tree);
+  const Topology topology = load_topology(input);
+  for (const auto& tree : topology.trees) {
+    const std::vector<LintFinding> of_tree = lint_host(*tree);
     findings.insert(findings.end(), of_tree.begin(), of_tree.end());
   }
   return findings;

@@ -15,6 +15,7 @@
 #include "lib/base/log.h"
 #include "lib/report/report.h"
 #include "lib/tools/topology/view/device_matrix.h"
+#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
 namespace {

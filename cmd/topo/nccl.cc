@@ -2,6 +2,7 @@
 
 #include "lib/base/error.h"
 #include "lib/tools/topology/read/sources.h"
+#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
 namespace {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/nccl/nccl_routes.h"
 
 namespace gxp {

@@ -9,7 +9,9 @@
 #include "cmd/result_file.h"
 #include "cmd/topo/topo.h"
 #include "lib/base/error.h"
+#include "lib/tools/topology/read/channel_graphs.h"
 #include "lib/tools/topology/read/sources.h"
+#include "lib/tools/topology/read/topology.h"
 #include "lib/tools/topology/rings/plan_graphs.h"
 #include "lib/tools/topology/rings/seat_plan.h"
 #include "lib/tools/topology/view/plan_report.h"
@@ -36,7 +38,7 @@ std::string nccl_xml_of(const Topology& topology, const ClusterPlan& plan) {
          "describes one",
          topology.name, topology.trees.size());
   }
-  return write_channel_graphs(channel_graphs_of(plan, topology.trees[0]));
+  return write_channel_graphs(channel_graphs_of(plan, *topology.trees[0]));
 }
 
 std::string hostfile_of(const Topology& topology, const ClusterPlan& plan) {

@@ -7,6 +7,7 @@
 #include "cmd/topo/topo.h"
 #include "lib/base/environment.h"
 #include "lib/tools/topology/read/sources.h"
+#include "lib/tools/topology/read/topology.h"
 #include "lib/tools/topology/view/rank_view.h"
 #include "lib/tools/topology/view/visible_gpus.h"
 
@@ -24,7 +25,7 @@ CLI::Option* add_rank_options(CLI::App& app, TopoRankOptions& options) {
 int print_rank(const TopoRankOptions& options, const std::string& from, Format format) {
   Topology topology = load_topology(from);
   std::vector<std::string> assumed;
-  if (from == "live") assumed = rank_visible_gpus(topology.trees.at(0), process_environment());
+  if (from == "live") assumed = rank_visible_gpus(*topology.trees.at(0), process_environment());
   repeat_host(topology, options.hosts);
   RankView view = view_rank(topology, options.rank);
   view.notes.insert(view.notes.begin(), assumed.begin(), assumed.end());

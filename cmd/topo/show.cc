@@ -9,8 +9,10 @@
 #include "cmd/topo/probe.h"
 #include "cmd/topo/topo.h"
 #include "lib/base/error.h"
+#include "lib/tools/topology/read/channel_graphs.h"
 #include "lib/tools/topology/read/nccl_xml.h"
 #include "lib/tools/topology/read/sources.h"
+#include "lib/tools/topology/read/topology.h"
 #include "lib/tools/topology/view/topology_picture.h"
 #include "lib/tools/topology/view/topology_report.h"
 #include "lib/tools/topology/view/tree_text.h"
@@ -39,7 +41,7 @@ std::string nccl_xml_of(const Topology& topology) {
          "describes one",
          topology.name, topology.trees.size());
   }
-  return write_nccl_xml(topology.trees[0]);
+  return write_nccl_xml(*topology.trees[0]);
 }
 
 // Pictures are of hardware.
@@ -53,7 +55,7 @@ const Topology& drawable(const Topology& topology) {
 void show(const ShowOptions& options, const std::vector<MeasuredLink>& measured) {
   Topology topology = load_topology(options.from);
   HostTree* host =
-      topology.hosts.size() == 1 && topology.trees.size() == 1 ? topology.trees.data() : nullptr;
+      topology.hosts.size() == 1 && topology.trees.size() == 1 ? topology.trees[0].get() : nullptr;
   if (host != nullptr) put_on(*host, measured);
   Report report;
   switch (options.format) {

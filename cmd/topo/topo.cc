@@ -8,6 +8,7 @@
 
 #include "cmd/options.h"
 #include "lib/base/error.h"
+#include "lib/tools/topology/read/topology.h"
 
 namespace gxp {
 namespace {

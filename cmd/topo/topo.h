@@ -8,13 +8,14 @@
 
 #include "cmd/command.h"
 #include "lib/report/report.h"
-#include "lib/tools/topology/read/topology.h"
 
 namespace CLI {
 class Option;
 }
 
 namespace gxp {
+
+struct Topology;
 
 // --from FILE|NAME|live
 void add_from_option(CLI::App& app, std::string& from);

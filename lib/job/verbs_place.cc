@@ -1,6 +1,7 @@
 #include "lib/job/verbs_place.h"
 
 #include "lib/base/error.h"
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/model/text_parts.h"
 #include "lib/topo/nccl/rank_ports.h"
 #include "lib/topo/read/live_host.h"

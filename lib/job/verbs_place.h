@@ -5,11 +5,12 @@
 #include <string>
 
 #include "lib/device/device.h"
-#include "lib/topo/model/host_tree.h"
 #include "lib/topo/read/system_root.h"
 #include "lib/transport/verbs/verbs_ports.h"
 
 namespace gxp {
+
+class HostTree;
 
 // `gpu_bus_id`: of the GPU that the rank computes on; "": it computes on none. `host` is read from
 // `root`.

@@ -10,6 +10,8 @@
 #include "lib/base/log.h"
 #include "lib/tools/topology/read/nccl_xml.h"
 #include "lib/tools/topology/read/sources.h"
+#include "lib/tools/topology/read/topology.h"
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/nccl/nccl_paths.h"
 #include "tests/fuzz/checkpoint_inputs.h"
 #include "tests/fuzz/pickle_mutator.h"
@@ -41,7 +43,8 @@ void write_again(const HostTree& host) {
 constexpr size_t kUsedParts = 64;
 
 void use(const Topology& topology) {
-  for (const HostTree& host : topology.trees) {
+  for (const auto& tree : topology.trees) {
+    const HostTree& host = *tree;
     if (host.parts().size() > kUsedParts) continue;
     try {
       const NcclPaths paths(host);

@@ -1,5 +1,6 @@
 #include "lib/job/verbs_place.h"
 
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/read/sysfs_host.h"
 #include "tests/catch.h"
 #include "tests/topo/planted_host.h"

@@ -1,5 +1,6 @@
 #include "lib/topo/model/gpu_models.h"
 
+#include "lib/topo/model/part.h"
 #include "tests/catch.h"
 
 namespace gxp {

@@ -1,5 +1,6 @@
 #include "lib/topo/nccl/nccl_rules.h"
 
+#include "lib/topo/model/part.h"
 #include "tests/catch.h"
 
 namespace gxp {

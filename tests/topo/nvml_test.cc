@@ -1,6 +1,7 @@
 #include "lib/topo/read/nvml.h"
 
 #include "lib/base/error.h"
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/read/sysfs_host.h"
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"

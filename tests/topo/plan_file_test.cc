@@ -2,6 +2,7 @@
 
 #include "lib/tools/topology/read/slurm_topology.h"
 #include "lib/tools/topology/read/sources.h"
+#include "lib/tools/topology/read/topology.h"
 #include "lib/tools/topology/rings/seat_plan.h"
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"

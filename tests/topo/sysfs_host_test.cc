@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lib/base/error.h"
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/nccl/nccl_routes.h"
 #include "lib/topo/read/live_host.h"
 #include "tests/catch.h"

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "lib/base/text/ascii.h"
+#include "lib/topo/model/part.h"
 #include "lib/topo/model/text_parts.h"
 
 namespace gxp {

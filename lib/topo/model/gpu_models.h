@@ -6,9 +6,9 @@
 #include <optional>
 #include <string_view>
 
-#include "lib/topo/model/host_tree.h"
-
 namespace gxp {
+
+struct Part;
 
 // 90: sm_90. From the source, else from the PCI id; nothing: neither shows it.
 std::optional<int> compute_capability_of(const Part& gpu);

@@ -107,11 +107,6 @@ bool is_on_pcie(const HostTree& host, PartId device) {
          (host[above].kind == PartKind::kHostBridge || host[above].kind == PartKind::kPcieSwitch);
 }
 
-std::string at_place(std::string_view name, SourcePlace place) {
-  return place.line == 0 ? std::string(name)
-                         : fmt::format("{}:{}:{}", name, place.line, place.column);
-}
-
 std::string_view host_hash_of(const HostTree& host, PartId part) {
   const PartId node = host.find_above(part, PartKind::kNumaNode);
   return node == kNoPart ? std::string_view() : info_of<NumaNodeInfo>(host[node]).host_hash;

@@ -9,7 +9,6 @@
 //   Limits   kMaxParts, kMaxCrossLinks, kMaxDepth: add...() throw kConfig beyond.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -17,183 +16,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
-#include "lib/topo/model/cpu_set.h"
 #include "lib/topo/model/gpu_direct.h"
+#include "lib/topo/model/part.h"
 
 namespace gxp {
-
-enum class PartKind : uint8_t {
-  kNumaNode,    // a socket or a part of one, with its memory: what NCCL calls a CPU
-  kHostBridge,  // a PCIe root of a NUMA node; NCCL's XML has none
-  kPcieSwitch,  // any bridge between two PCIe links
-  kGpu,
-  kNic,   // one adapter; its ports lie below it
-  kPort,  // of a NIC: what NCCL calls a net
-  kNvSwitch,
-  kPcieDevice,  // anything else on PCIe
-};
-
-std::string_view to_string(PartKind kind);  // "NUMA node"
-
-using PartId = uint32_t;  // index into parts()
-inline constexpr PartId kNoPart = ~PartId{0};
-
-// A place in the source, from 1; 0: the source is no text.
-struct SourcePlace {
-  int line = 0;
-  int column = 0;
-};
-
-// "NAME:LINE:COLUMN"; NAME where the place is no text.
-std::string at_place(std::string_view name, SourcePlace place);
-
-using Attributes = std::vector<std::pair<std::string, std::string>>;
-
-struct PcieRate {
-  double gt_per_s = 0;  // of a lane; 0: unknown
-  int lanes = 0;        // 0: unknown
-};
-
-// The payload of a lane per transfer, in GB: headers and the line code take a quarter.
-inline constexpr double kGbPerTransfer = 0.75 / 8;
-
-// PCI Express Base 6.0, from the first generation on.
-struct PcieGeneration {
-  double gt_per_s;
-  double coded_share;  // what the line code leaves: 8b/10b, 128b/130b; of a flit 242 of 256 bytes
-};
-inline constexpr std::array<PcieGeneration, 6> kPcieGenerations = {{{2.5, 0.8},
-                                                                    {5, 0.8},
-                                                                    {8, 128.0 / 130},
-                                                                    {16, 128.0 / 130},
-                                                                    {32, 128.0 / 130},
-                                                                    {64, 242.0 / 256}}};
-
-// The link from a part up to the one above it.
-struct PcieLink {
-  PcieRate now{};
-  PcieRate most{};           // what both ends could do
-  std::string speed_text{};  // as the source wrote it: "16.0 GT/s PCIe"
-  std::string width_text{};
-};
-
-// Hexadecimal, as "0x060400", "0x15b3"; "": unknown.
-struct PciIdentity {
-  std::string class_code{}, vendor{}, device{}, subsystem_vendor{}, subsystem_device{};
-};
-
-struct CacheInfo {
-  int level = 0;
-  uint64_t bytes = 0;  // of each
-  int count = 0;       // in the NUMA node
-};
-
-struct NumaNodeInfo {
-  std::optional<int> number{};
-  std::string architecture{};  // "x86_64"
-  std::string vendor{};        // "GenuineIntel"
-  std::string model_name{};    // "AMD EPYC 9654 96-Core Processor"
-  std::optional<int> family{}, model{};
-  std::string affinity{};   // words of 32 bits in hexadecimal, the highest first: Linux's cpumap
-  std::string host_hash{};  // NCCL's
-  int package = -1;
-  int cores = 0;
-  int threads = 0;
-  uint64_t memory_bytes = 0;
-  std::vector<CacheInfo> caches{};
-};
-
-struct GpuInfo {
-  std::optional<int> number{};              // of the driver: NCCL's dev
-  std::optional<int> rank{};                // in the communicator that was dumped
-  std::optional<int> compute_capability{};  // 90: sm_90; of an AMD GPU its compute units
-  std::string gcn{};                        // AMD's architecture, as RCCL says it: "gfx942", "906"
-  std::optional<bool> gpu_direct{};         // NCCL's gdr
-  std::string model_name{};
-  uint64_t memory_bytes = 0;
-  std::string uuid{};                 // "GPU-8932f937-..."; "": unknown
-  std::vector<std::string> slices{};  // UUIDs of its MIG devices, "MIG-a65afc88-..."
-  bool is_sliced = false;             // into MIG devices, whose UUIDs may not be known
-};
-
-struct NicInfo {
-  std::string model_name{};
-};
-
-struct PortInfo {
-  std::optional<int> number{};  // NCCL's dev
-  std::string name{};           // "mlx5_0", "eth0"
-  std::string interface {};     // "ib0", of an RDMA device
-  double mbit_per_s = 0;        // 0: unknown
-  std::optional<int> port{};
-  std::string guid{};
-  std::optional<double> latency_us{};
-  std::optional<int> max_connections{};
-  std::optional<bool> gpu_direct{};
-  std::string link_layer{};  // "InfiniBand", "Ethernet"
-  std::string state{};       // "active", "down"
-  // Zeros are no port's guid.
-  [[nodiscard]] bool has_guid() const { return guid.find_first_not_of("0x") != std::string::npos; }
-};
-
-struct Part {
-  PartKind kind = PartKind::kPcieDevice;
-  PartId above = kNoPart;  // none: of the host itself
-  std::string bus_id{};    // "0000:3b:00.0"; "": it has none
-  PciIdentity identity{};
-  PcieLink link{};
-  std::variant<std::monostate, NumaNodeInfo, GpuInfo, NicInfo, PortInfo> info{};  // by `kind`
-  std::string name{};  // that its source gives it, "" if none
-  // From NCCL's XML: attributes without a field here (those of the <gpu> or <nic> within as
-  // "gpu/arch"), and unknown elements as XML (those within the <gpu> are the attribute "gpu/").
-  Attributes other{};
-  std::string unknown_elements{};
-  SourcePlace place{};
-  std::vector<std::string> measured{};  // by gxp topo --probe: a line for each measurement
-  std::vector<PartId> below{};          // in the source's order
-};
-
-// The facts of a part of that kind; of a part of another kind no fact is known.
-template <class Info>
-const Info& info_of(const Part& part) {
-  static const Info kUnknown;
-  const auto* info = std::get_if<Info>(&part.info);
-  return info == nullptr ? kUnknown : *info;
-}
-
-// The CPUs of a NUMA node; none: they are not known.
-inline CpuSet cpus_of(const Part& node) {
-  return CpuSet::parse_map(info_of<NumaNodeInfo>(node).affinity).value_or(CpuSet());
-}
-
-enum class CrossLinkKind : uint8_t {
-  kNvLink,
-  kXgmi,
-  kChipToChip,  // between a GPU and its NUMA node
-  kPcie,        // between two bridges (NCCL's pcilink)
-};
-
-std::string_view to_string(CrossLinkKind kind);  // "NVLink"
-
-// PCI classes that a link's end has, as NCCL names them.
-inline constexpr std::string_view kNvSwitchClass = "0x068000";
-inline constexpr std::string_view kCpuBridgeClass = "0x068001";
-
-// The part at one end lists the link; the part at the other end may list it too.
-struct CrossLink {
-  CrossLinkKind kind = CrossLinkKind::kNvLink;
-  PartId from = kNoPart;
-  PartId to = kNoPart;         // none: `target` names nothing in this host
-  std::string target{};        // bus id as written; "": none is said
-  std::string target_class{};  // "0x068000": an NVSwitch
-  int count = 1;               // links side by side
-  double gb_per_s = 0;         // of each; 0: its source does not say
-  Attributes other{};
-  SourcePlace place{};
-};
 
 class HostTree {
  public:

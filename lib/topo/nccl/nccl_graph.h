@@ -12,10 +12,12 @@
 #include <vector>
 
 #include "lib/topo/model/graph.h"
-#include "lib/topo/model/host_tree.h"
+#include "lib/topo/model/part_id.h"
 #include "lib/topo/model/path_type.h"
 
 namespace gxp {
+
+class HostTree;
 
 enum class NcclNodeKind : uint8_t { kGpu, kPcie, kNvSwitch, kCpu, kNic, kPort };
 

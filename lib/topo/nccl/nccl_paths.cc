@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lib/base/error.h"
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/nccl/nccl_rules.h"
 
 namespace gxp {

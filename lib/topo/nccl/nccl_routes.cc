@@ -7,6 +7,7 @@
 #include <bit>
 
 #include "lib/topo/model/gpu_models.h"
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/nccl/nccl_rules.h"
 
 namespace gxp {

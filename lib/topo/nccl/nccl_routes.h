@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/topo/model/gpu_direct.h"
 #include "lib/topo/nccl/nccl_paths.h"
 
 namespace gxp {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "lib/topo/model/part.h"
 #include "lib/topo/model/text_parts.h"
 
 namespace gxp {

@@ -7,9 +7,11 @@
 
 #include <string_view>
 
-#include "lib/topo/model/host_tree.h"
-
 namespace gxp {
+
+struct NumaNodeInfo;
+struct PciIdentity;
+struct PcieLink;
 
 // Within a device, between bridges joined by pcilink, and to NICs without a PCIe device.
 inline constexpr double kNcclLocalGbPerS = 5000;

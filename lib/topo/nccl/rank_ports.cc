@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "lib/topo/model/host_tree.h"
+
 namespace gxp {
 namespace {
 

@@ -2,6 +2,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/host_name.h"
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/read/nvml.h"
 #include "lib/topo/read/sysfs_host.h"
 

@@ -1,9 +1,9 @@
 // The host that gxp runs on: its /proc and /sys (sysfs_host.h), with the facts of the GPUs' driver.
 #pragma once
 
-#include "lib/topo/model/host_tree.h"
-
 namespace gxp {
+
+class HostTree;
 
 // HostTree::absent says what the host lacks. kUnavailable: there is no /sys.
 HostTree probe_host();

@@ -8,6 +8,7 @@
 #include "lib/base/error.h"
 #include "lib/base/shared_library.h"
 #include "lib/base/text/ascii.h"
+#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "lib/topo/model/host_tree.h"
-
 namespace gxp {
+
+class HostTree;
 
 enum class NvLinkEnd { kUnknown, kGpu, kSwitch, kCpu };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/model/text_parts.h"
 
 namespace gxp {

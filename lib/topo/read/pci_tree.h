@@ -11,9 +11,11 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/topo/model/host_tree.h"
+#include "lib/topo/model/part.h"
 
 namespace gxp {
+
+class HostTree;
 
 struct PciFunction {
   int above = -1;  // index of the bridge above, which comes before it; -1: none

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/read/gpu_direct_facts.h"
 
 namespace gxp {

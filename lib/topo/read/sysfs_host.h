@@ -13,10 +13,12 @@
 #include <string>
 #include <vector>
 
-#include "lib/topo/model/host_tree.h"
+#include "lib/topo/model/part_id.h"
 #include "lib/topo/read/system_root.h"
 
 namespace gxp {
+
+class HostTree;
 
 // kUnavailable: it has neither CPUs nor NUMA nodes below /sys/devices/system.
 HostTree read_system(const SystemRoot& root);

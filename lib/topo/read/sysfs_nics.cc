@@ -5,6 +5,7 @@
 #include <set>
 
 #include "lib/base/text/ascii.h"
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/model/text_parts.h"
 #include "lib/topo/read/sysfs_host.h"
 

@@ -8,6 +8,8 @@
 #include <sstream>
 
 #include "lib/base/text_file.h"
+#include "lib/tools/topology/read/topology.h"
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/nccl/nccl_paths.h"
 #include "tests/catch.h"
 #include "tests/temporary_directory.h"
@@ -209,7 +211,7 @@ TEST_CASE("a cluster file is a topology too: hosts, their trees, the switches", 
   const std::string file = kSource + "/examples/cluster.toml";
   const Topology topology = parse_cluster_topology(read_text_file(file, 1 << 20), file);
   REQUIRE(topology.trees.size() == 1);
-  const HostTree& host = topology.trees[0];
+  const HostTree& host = *topology.trees[0];
   CHECK(host.all_of(PartKind::kGpu).size() == 8);
   const NcclPaths paths(host);
   CHECK(paths.find(paths.gpus()[0], paths.ports()[0]).type == PathType::kPix);

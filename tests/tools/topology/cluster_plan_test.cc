@@ -4,6 +4,7 @@
 #include <numeric>
 #include <random>
 
+#include "lib/tools/topology/read/topology.h"
 #include "tests/catch.h"
 #include "tests/tools/topology/regular_host.h"
 

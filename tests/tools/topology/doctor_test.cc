@@ -7,6 +7,7 @@
 #include <set>
 
 #include "lib/tools/topology/check/pci_config.h"
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/read/sysfs_host.h"
 #include "tests/catch.h"
 #include "tests/topo/planted_host.h"

@@ -5,6 +5,7 @@
 #include "lib/base/text_file.h"
 #include "lib/tools/topology/read/nccl_xml.h"
 #include "lib/tools/topology/read/xml_text.h"
+#include "lib/topo/model/host_tree.h"
 #include "tests/catch.h"
 
 namespace gxp {

@@ -4,6 +4,7 @@
 
 #include "lib/base/text_file.h"
 #include "lib/tools/topology/read/nccl_xml.h"
+#include "lib/topo/model/host_tree.h"
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"
 

@@ -8,6 +8,7 @@
 #include "lib/tools/topology/read/nccl_xml.h"
 #include "lib/tools/topology/read/sources.h"
 #include "lib/topo/model/cpu_set.h"
+#include "lib/topo/model/host_tree.h"
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"
 #include "tests/unpacked.h"

@@ -1,8 +1,10 @@
 #include "lib/tools/topology/view/measured_links.h"
 
 #include "lib/tools/topology/read/sources.h"
+#include "lib/tools/topology/read/topology.h"
 #include "lib/tools/topology/view/topology_picture.h"
 #include "lib/tools/topology/view/tree_text.h"
+#include "lib/topo/model/host_tree.h"
 #include "tests/catch.h"
 
 namespace gxp {
@@ -26,7 +28,7 @@ MeasuredLink link(int from_cpu, int to_cpu, double gb_per_s, const std::string& 
 
 TEST_CASE("what was measured stands at the parts that it was measured from", "[inspect]") {
   Topology topology = load_topology("2xnuma:1");
-  HostTree& host = topology.trees[0];
+  HostTree& host = *topology.trees[0];
   const std::vector<MeasuredLink> links = {
       link(kOnNode0, kOnNode0, 9),           link(kOnNode0, kOnNode0, 8),
       link(kOnNode0, kOnNode1, 5),           link(kOnNode0, kElsewhere, 40, "mlx5_0"),

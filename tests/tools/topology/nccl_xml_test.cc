@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "lib/base/text_file.h"
+#include "lib/topo/model/host_tree.h"
 #include "tests/catch.h"
 #include "tests/tools/topology/same_xml.h"
 #include "tests/topo/complaint.h"

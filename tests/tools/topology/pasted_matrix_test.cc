@@ -3,6 +3,7 @@
 #include "lib/base/text_file.h"
 #include "lib/tools/topology/read/smi_matrix.h"
 #include "lib/tools/topology/view/device_matrix.h"
+#include "lib/topo/model/host_tree.h"
 #include "tests/catch.h"
 
 namespace gxp {

@@ -9,6 +9,7 @@
 #include "lib/tools/topology/read/nccl_xml.h"
 #include "lib/tools/topology/read/smi_matrix.h"
 #include "lib/tools/topology/read/xml_text.h"
+#include "lib/topo/model/host_tree.h"
 #include "tests/catch.h"
 
 namespace gxp {

@@ -13,6 +13,7 @@
 #include "lib/tools/topology/view/diagram.h"
 #include "lib/tools/topology/view/fabric.h"
 #include "lib/tools/topology/view/topology_picture.h"
+#include "lib/topo/model/host_tree.h"
 #include "tests/catch.h"
 #include "tests/unpacked.h"
 
@@ -27,7 +28,7 @@ struct Sample {
 // Eight leaf switches of sixteen hosts under one spine.
 Topology two_level_cluster() {
   Topology cluster{.name = "128 hosts, two levels", .source = "made for a test"};
-  cluster.trees.push_back(load_host("dgx-h100"));
+  cluster.trees = load_topology("dgx-h100").trees;
   cluster.switches.push_back({.name = "spine"});
   for (size_t leaf = 0; leaf < 8; ++leaf) {
     cluster.switches.push_back(

@@ -2,7 +2,9 @@
 
 #include <set>
 
+#include "lib/tools/topology/read/channel_graphs.h"
 #include "lib/tools/topology/read/sources.h"
+#include "lib/tools/topology/read/topology.h"
 #include "tests/catch.h"
 
 namespace gxp {
@@ -42,7 +44,7 @@ TEST_CASE("a plan's graph file carries what the plan does, in equal channels", "
   const Topology topology = hosts_of(file, hosts);
   const ClusterPlan plan = plan_cluster(topology);
   const ChannelGraphs graphs = read_channel_graphs(
-      write_channel_graphs(channel_graphs_of(plan, topology.trees[0])), "planned");
+      write_channel_graphs(channel_graphs_of(plan, *topology.trees[0])), "planned");
   REQUIRE(graphs.graphs.size() == 2);
   for (const ChannelGraph& graph : graphs.graphs) {
     check_channels(graph, 8, hosts == 1 ? 0 : 2);
@@ -56,10 +58,10 @@ TEST_CASE("a plan's graph file carries what the plan does, in equal channels", "
 
 TEST_CASE("one GPU has no graph but with those of other hosts", "[topo][plan]") {
   Topology topology = load_topology("pcie:1");
-  CHECK_THROWS_WITH(channel_graphs_of(plan_cluster(topology), topology.trees[0]),
+  CHECK_THROWS_WITH(channel_graphs_of(plan_cluster(topology), *topology.trees[0]),
                     Catch::Contains("one GPU has no ring"));
   topology.hosts.push_back({.name = "other", .tree = 0});
-  CHECK(channel_graphs_of(plan_cluster(topology), topology.trees[0]).graphs.size() == 2);
+  CHECK(channel_graphs_of(plan_cluster(topology), *topology.trees[0]).graphs.size() == 2);
 }
 
 TEST_CASE("the plan of a machine carries what the rings of its published graph carry",

@@ -5,7 +5,9 @@
 
 #include "lib/base/error.h"
 #include "lib/tools/topology/read/sources.h"
+#include "lib/tools/topology/read/topology.h"
 #include "lib/tools/topology/rings/cluster_plan.h"
+#include "lib/topo/model/host_tree.h"
 #include "tests/catch.h"
 
 namespace gxp {
@@ -103,7 +105,7 @@ TEST_CASE("ranks fill the GPUs host by host, and every rank is found again", "[i
 
 TEST_CASE("of one host, ranks are those that its file says", "[inspect][rank]") {
   Topology topology = load_topology(kViewData + "oci-H100-topology.xml");
-  HostTree& host = topology.trees[0];
+  HostTree& host = *topology.trees[0];
   for (const PartId gpu : host.all_of(PartKind::kGpu)) {
     auto& info = std::get<GpuInfo>(host[gpu].info);
     info.rank = 15 - *info.number;  // as the second host's dump, ranks against the GPUs' numbers
@@ -129,7 +131,7 @@ TEST_CASE("a rank's paths are those that NCCL's routes give its GPU", "[inspect]
                     kViewData + "azure-ndv4-topo.xml", kViewData + "azure-ncv4-topo.xml",
                     kViewData + "rccl-topo_8p6l.xml", "2xnuma:2");
   const Topology topology = load_topology(source);
-  const NcclPaths paths(topology.trees[0]);
+  const NcclPaths paths(*topology.trees[0]);
   const NcclRoutes routes(paths);
   for (const RankView& view : all_views(topology)) {
     CAPTURE(source, view.rank);

@@ -1,8 +1,7 @@
 // Regular hosts as the simulator takes them, for tests.
 #pragma once
 
-#include "lib/tools/topology/model/synthetic.h"
-#include "lib/tools/topology/nccl/host_of_tree.h"
+#include "lib/tools/topology/model/host.h"
 
 namespace gxp {
 
@@ -16,13 +15,6 @@ struct RegularHost {
   LinkLatencies latencies{};
 };
 
-inline HostTopology make_host(const RegularHost& host) {
-  const HostTree tree = make_regular_host({.gpus = host.gpus,
-                                           .nics = host.nics,
-                                           .numa_nodes = host.numa_nodes,
-                                           .pcie_gb_per_s = host.pcie_gb_per_s,
-                                           .nvlink_gb_per_s = host.nvlink_gb_per_s});
-  return host_topology_of(tree, host.latencies, host.inter_numa_gb_per_s);
-}
+HostTopology make_host(const RegularHost& host);
 
 }  // namespace gxp

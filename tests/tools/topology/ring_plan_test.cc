@@ -10,6 +10,7 @@
 #include "lib/tools/topology/nccl/nccl_host_routes.h"
 #include "lib/tools/topology/read/nccl_xml.h"
 #include "lib/tools/topology/rings/ring_packing.h"
+#include "lib/topo/model/host_tree.h"
 #include "tests/catch.h"
 #include "tests/tools/topology/regular_host.h"
 

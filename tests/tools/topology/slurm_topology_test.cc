@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/tools/topology/read/topology.h"
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"
 

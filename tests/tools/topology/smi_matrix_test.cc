@@ -5,6 +5,7 @@
 #include <array>
 #include <functional>
 
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/model/text_parts.h"
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "lib/tools/topology/read/topology.h"
+#include "lib/topo/model/host_tree.h"
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"
 
@@ -35,7 +37,7 @@ class PlantedFile {
 TEST_CASE("content decides what a file is", "[topo]") {
   const Topology topology = load_topology(kData + "oci-H100-topology.xml");
   CHECK(topology.source == "NCCL topology XML, version 1");
-  CHECK(topology.trees.at(0).all_of(PartKind::kGpu).size() == 8);
+  CHECK(topology.trees.at(0)->all_of(PartKind::kGpu).size() == 8);
   CHECK(topology.hosts.size() == 1);
 }
 

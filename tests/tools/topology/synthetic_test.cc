@@ -1,6 +1,7 @@
 #include "lib/tools/topology/model/synthetic.h"
 
 #include "lib/tools/topology/read/nccl_xml.h"
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/nccl/nccl_paths.h"
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/tools/topology/read/sources.h"
+#include "lib/tools/topology/read/topology.h"
 #include "tests/catch.h"
 #include "tests/unpacked.h"
 

@@ -1,6 +1,8 @@
 #include "lib/tools/topology/view/tree_text.h"
 
 #include "lib/tools/topology/read/nccl_xml.h"
+#include "lib/tools/topology/read/topology.h"
+#include "lib/topo/model/host_tree.h"
 #include "tests/catch.h"
 
 namespace gxp {
@@ -79,9 +81,9 @@ TEST_CASE("rings and trees are told channel by channel", "[inspect]") {
 }
 
 TEST_CASE("a cluster is told by its switches, hosts that are alike once", "[inspect]") {
-  HostTree tree;
-  tree.source = "made";
-  tree.add({.kind = PartKind::kNumaNode, .info = NumaNodeInfo{.model_name = "CPU"}});
+  const auto tree = std::make_shared<HostTree>();
+  tree->source = "made";
+  tree->add({.kind = PartKind::kNumaNode, .info = NumaNodeInfo{.model_name = "CPU"}});
   Topology topology{.name = "c", .source = "made too", .trees = {tree}};
   topology.switches = {{.name = "spine"}, {.name = "leaf", .above = 0, .uplink_gb_per_s = 25}};
   for (const char* name : {"n1", "n2", "n3"})

@@ -4,6 +4,7 @@
 
 #include "lib/base/error.h"
 #include "lib/tools/topology/model/synthetic.h"
+#include "lib/topo/model/host_tree.h"
 #include "tests/catch.h"
 
 namespace gxp {

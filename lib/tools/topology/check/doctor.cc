@@ -8,6 +8,7 @@
 
 #include "lib/base/text/plural.h"
 #include "lib/tools/topology/check/doctor_checks.h"
+#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
 namespace {

@@ -14,10 +14,11 @@
 #include <vector>
 
 #include "lib/report/report.h"
-#include "lib/topo/model/host_tree.h"
 #include "lib/topo/read/system_root.h"
 
 namespace gxp {
+
+class HostTree;
 
 enum class DoctorVerdict { kProblem, kWarning, kUnseen, kOk };  // the worst first
 std::string_view to_string(DoctorVerdict verdict);              // "problem", "could not see"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/tools/topology/check/doctor.h"
+#include "lib/topo/model/part_id.h"
 
 namespace gxp {
 

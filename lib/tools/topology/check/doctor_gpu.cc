@@ -9,6 +9,7 @@
 #include "lib/base/bytes.h"
 #include "lib/tools/topology/check/doctor_checks.h"
 #include "lib/topo/model/gpu_models.h"
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/read/gpu_direct_facts.h"
 
 namespace gxp {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "lib/tools/topology/check/doctor_checks.h"
+#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
 namespace {

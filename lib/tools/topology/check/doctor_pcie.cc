@@ -5,6 +5,7 @@
 
 #include "lib/tools/topology/check/doctor_checks.h"
 #include "lib/tools/topology/check/pci_config.h"
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/model/text_parts.h"
 #include "lib/topo/read/pci_tree.h"
 

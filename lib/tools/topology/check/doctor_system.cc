@@ -7,6 +7,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/text/plural.h"
 #include "lib/tools/topology/check/doctor_checks.h"
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/model/text_parts.h"
 
 namespace gxp {

@@ -14,9 +14,11 @@
 #include <vector>
 
 #include "lib/report/report.h"
-#include "lib/topo/model/host_tree.h"
+#include "lib/topo/model/source_text.h"
 
 namespace gxp {
+
+class HostTree;
 
 enum class Severity : uint8_t { kError, kWarning, kNote };
 std::string_view to_string(Severity severity);

@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/nccl/nccl_paths.h"
 #include "lib/topo/nccl/nccl_rules.h"
 

@@ -6,9 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/topo/model/host_tree.h"
+#include "lib/topo/model/part_id.h"
 
 namespace gxp {
+
+class HostTree;
 
 enum class ChangeKind : uint8_t { kMissing, kAdded, kMoved, kSlower, kFaster, kChanged, kPath };
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lib/tools/topology/compare/host_diff.h"
+#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
 namespace {

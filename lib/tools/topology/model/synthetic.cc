@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/model/text_parts.h"
 
 namespace gxp {

@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "lib/topo/model/host_tree.h"
-
 namespace gxp {
+
+class HostTree;
 
 struct SyntheticName {
   std::string_view name;  // "dgx-h100", "ring:N"

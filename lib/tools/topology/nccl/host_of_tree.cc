@@ -10,6 +10,7 @@
 
 #include "lib/base/error.h"
 #include "lib/topo/model/gpu_models.h"
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/nccl/nccl_rules.h"
 
 namespace gxp {

@@ -8,9 +8,10 @@
 #pragma once
 
 #include "lib/tools/topology/model/host.h"
-#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
+
+class HostTree;
 
 // GPUs are ordered by their numbers where all have one, NICs as the tree has them; the speeds of a
 // NIC's ports are added up.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
 namespace {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/topo/model/host_tree.h"
+#include "lib/topo/model/source_text.h"
 
 namespace gxp {
 

@@ -14,6 +14,8 @@
 #include "lib/tools/topology/model/synthetic.h"
 #include "lib/tools/topology/nccl/host_of_tree.h"
 #include "lib/tools/topology/read/sources.h"
+#include "lib/tools/topology/read/topology.h"
+#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
 namespace {
@@ -146,8 +148,8 @@ class TableReader {
 struct Groups {
   const std::string& path;
   Problems& problems;
-  size_t topology_bytes = 0;      // of the files that are named
-  std::vector<HostTree> trees{};  // a group's each
+  size_t topology_bytes = 0;                       // of the files that are named
+  std::vector<std::shared_ptr<HostTree>> trees{};  // a group's each
 };
 
 HostTree read_regular_host(TableReader& reader) {
@@ -222,7 +224,7 @@ HostGroup read_hosts(const toml::table& table, Groups& groups) {
     for (Nic& nic : group.inside.nics) nic.gb_per_s = gb_per_s;
     set_port_speeds(tree, gb_per_s * kMbitPerGb);
   }
-  groups.trees.push_back(std::move(tree));
+  groups.trees.push_back(std::make_shared<HostTree>(std::move(tree)));
   group.nic_of_gpu = reader.integers("nic_of_gpu", {0, Cluster::kMaxGpusPerHost - 1});
   reader.finish();
   return group;
@@ -269,7 +271,7 @@ void read_all_hosts(const toml::node& hosts, ClusterDescription& cluster, Groups
 
 struct ParsedCluster {
   ClusterDescription description;
-  std::vector<HostTree> trees;  // of the groups
+  std::vector<std::shared_ptr<HostTree>> trees;  // of the groups
 };
 
 ParsedCluster parse(std::string_view text, const std::string& path) {

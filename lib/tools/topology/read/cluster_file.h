@@ -6,13 +6,17 @@
 //           sources.h.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/tools/topology/model/cluster.h"
-#include "lib/tools/topology/read/topology.h"
 
 namespace gxp {
+
+class HostTree;
+struct Topology;
 
 inline constexpr size_t kMaxClusterFileBytes = 1u << 20;
 
@@ -22,7 +26,8 @@ ClusterDescription load_cluster(const std::string& path);
 Topology parse_cluster_topology(std::string_view text, const std::string& path);
 // The hosts and switches of a cluster, with the trees of its groups, or with none. With rails, leaf
 // switches are one for each NIC of a host. kConfig: the limits of Topology.
-Topology topology_of(const ClusterDescription& cluster, std::vector<HostTree> trees);
+Topology topology_of(const ClusterDescription& cluster,
+                     std::vector<std::shared_ptr<HostTree>> trees);
 // `path` is for messages; topology files are looked for in its folder.
 ClusterDescription parse_cluster(std::string_view text, const std::string& path);
 

@@ -7,6 +7,8 @@
 
 #include "lib/base/error.h"
 #include "lib/tools/topology/read/cluster_file.h"
+#include "lib/tools/topology/read/topology.h"
+#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
 namespace {
@@ -28,7 +30,7 @@ class ClusterBuilder {
     }
   }
 
-  Topology build(std::vector<HostTree> trees) {
+  Topology build(std::vector<std::shared_ptr<HostTree>> trees) {
     topology_.trees = std::move(trees);
     if (hosts_ > int64_t(Topology::kMaxHosts))
       fail(ErrorKind::kConfig, "{}: more than {} hosts", cluster_.name, Topology::kMaxHosts);
@@ -43,7 +45,7 @@ class ClusterBuilder {
 
  private:
   void name_tree(size_t group) {
-    HostTree& tree = topology_.trees[group];
+    HostTree& tree = *topology_.trees[group];
     if (tree.name.empty()) tree.name = cluster_.groups[group].name;
     if (tree.source.empty()) tree.source = "as the file describes it";
   }
@@ -91,7 +93,8 @@ class ClusterBuilder {
 
 }  // namespace
 
-Topology topology_of(const ClusterDescription& cluster, std::vector<HostTree> trees) {
+Topology topology_of(const ClusterDescription& cluster,
+                     std::vector<std::shared_ptr<HostTree>> trees) {
   return ClusterBuilder(cluster).build(std::move(trees));
 }
 

@@ -14,9 +14,10 @@
 #include <string>
 #include <string_view>
 
-#include "lib/topo/model/host_tree.h"
-
 namespace gxp {
+
+class HostTree;
+struct PcieRate;
 
 inline constexpr int kMaxHwlocDepth = 64;
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "lib/tools/topology/read/xml_fields.h"
-#include "lib/topo/model/host_tree.h"
+#include "lib/topo/model/part.h"
 
 namespace gxp {
 

@@ -11,6 +11,7 @@
 #include "lib/base/text/ascii.h"
 #include "lib/tools/topology/read/nccl_fields.h"
 #include "lib/tools/topology/read/xml_text.h"
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/read/pci_tree.h"
 
 namespace gxp {

@@ -17,9 +17,9 @@
 #include <string>
 #include <string_view>
 
-#include "lib/topo/model/host_tree.h"
-
 namespace gxp {
+
+class HostTree;
 
 inline constexpr int kMaxPciDepth = 32;
 

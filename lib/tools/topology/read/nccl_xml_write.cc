@@ -8,6 +8,7 @@
 #include "lib/tools/topology/read/nccl_fields.h"
 #include "lib/tools/topology/read/nccl_xml.h"
 #include "lib/tools/topology/read/xml_text.h"
+#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
 namespace {

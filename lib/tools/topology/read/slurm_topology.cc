@@ -10,6 +10,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/text/ascii.h"
+#include "lib/tools/topology/read/topology.h"
 #include "lib/topo/model/text_parts.h"
 
 namespace gxp {

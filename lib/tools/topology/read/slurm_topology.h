@@ -13,9 +13,9 @@
 #include <string>
 #include <string_view>
 
-#include "lib/tools/topology/read/topology.h"
-
 namespace gxp {
+
+struct Topology;
 
 inline constexpr int kMaxSlurmLevels = 32;  // of switches
 

@@ -12,6 +12,7 @@
 
 #include "lib/base/text/plural.h"
 #include "lib/tools/topology/read/smi_matrix.h"
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/model/text_parts.h"
 
 namespace gxp {

@@ -15,9 +15,11 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/topo/model/host_tree.h"
+#include "lib/topo/model/source_text.h"
 
 namespace gxp {
+
+class HostTree;
 
 // A larger file is no matrix.
 inline constexpr size_t kMaxMatrixDevices = 512;

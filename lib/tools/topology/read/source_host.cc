@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/model/text_parts.h"
 #include "lib/topo/read/sysfs_host.h"
 

@@ -4,10 +4,11 @@
 
 #include <string>
 
-#include "lib/topo/model/host_tree.h"
 #include "lib/topo/read/system_root.h"
 
 namespace gxp {
+
+class HostTree;
 
 // `path` is for its name where the recording has none.
 HostTree read_recorded_root(const SystemRoot& root, const std::string& path);

@@ -16,12 +16,15 @@
 #include "lib/base/text/utf8.h"
 #include "lib/base/text_file.h"
 #include "lib/tools/topology/model/synthetic.h"
+#include "lib/tools/topology/read/channel_graphs.h"
 #include "lib/tools/topology/read/cluster_file.h"
 #include "lib/tools/topology/read/hwloc_xml.h"
 #include "lib/tools/topology/read/nccl_xml.h"
 #include "lib/tools/topology/read/slurm_topology.h"
 #include "lib/tools/topology/read/smi_matrix.h"
 #include "lib/tools/topology/read/source_host.h"
+#include "lib/tools/topology/read/topology.h"
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/read/live_host.h"
 #include "lib/topo/read/pci_tree.h"
 
@@ -248,7 +251,7 @@ HostTree load_host(const SourceInput& input) {
     fail(ErrorKind::kCorrupt, "read topology {}: {} does not describe the inside of a host",
          topology.name, topology.source);
   }
-  HostTree host = std::move(topology.trees.front());
+  HostTree host = std::move(*topology.trees.front());
   if (topology.trees.size() > 1) {
     host.notes.push_back(fmt::format("{}: there are {} different hosts; this is the first",
                                      topology.name, topology.trees.size()));
@@ -259,7 +262,7 @@ HostTree load_host(const SourceInput& input) {
 Topology topology_of(HostTree host) {
   Topology topology{.name = host.name, .source = host.source};
   topology.hosts.push_back({.name = host.name, .tree = 0});
-  topology.trees.push_back(std::move(host));
+  topology.trees.push_back(std::make_shared<HostTree>(std::move(host)));
   return topology;
 }
 

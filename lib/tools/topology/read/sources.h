@@ -10,9 +10,10 @@
 #include <string>
 #include <string_view>
 
-#include "lib/tools/topology/read/topology.h"
-
 namespace gxp {
+
+class HostTree;
+struct Topology;
 
 inline constexpr size_t kMaxSourceBytes = 64u << 20;
 

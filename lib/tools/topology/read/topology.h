@@ -3,13 +3,15 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "lib/tools/topology/read/channel_graphs.h"
-#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
+
+class HostTree;
 
 inline constexpr size_t kNoTree = ~size_t{0};
 inline constexpr size_t kNoSwitch = ~size_t{0};
@@ -36,9 +38,9 @@ struct Topology {
 #endif
   static constexpr size_t kMaxSwitches = kMaxHosts;
 
-  std::string name;    // the file or name that was asked for
-  std::string source;  // "NCCL topology XML, version 1"
-  std::vector<HostTree> trees{};
+  std::string name;                                // the file or name that was asked for
+  std::string source;                              // "NCCL topology XML, version 1"
+  std::vector<std::shared_ptr<HostTree>> trees{};  // none is null; copies share them
   std::vector<TopologyHost> hosts{};
   std::vector<NetworkSwitch> switches{};
   std::vector<ChannelGraph> channel_graphs{};  // from a source of rings and trees alone

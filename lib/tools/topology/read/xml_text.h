@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
-#include "lib/topo/model/host_tree.h"
+#include "lib/topo/model/source_text.h"
 
 namespace gxp {
 

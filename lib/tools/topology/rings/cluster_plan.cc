@@ -6,6 +6,8 @@
 
 #include "lib/base/error.h"
 #include "lib/tools/topology/nccl/nccl_host_routes.h"
+#include "lib/tools/topology/read/topology.h"
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/plan/double_binary_tree.h"
 
 namespace gxp {
@@ -14,11 +16,11 @@ namespace {
 void check_known(const Topology& topology) {
   if (topology.hosts.empty())
     fail(ErrorKind::kConfig, "plan for {}: it has no host", topology.name);
-  for (const HostTree& tree : topology.trees) {
-    if (!tree.places_known)
+  for (const auto& tree : topology.trees) {
+    if (!tree->places_known)
       fail(ErrorKind::kConfig,
            "plan for {}: {} does not describe how GPUs are connected; use nvidia-smi topo -m",
-           topology.name, tree.source);
+           topology.name, tree->source);
   }
   for (const TopologyHost& host : topology.hosts) {
     if (host.tree != kNoTree || topology.trees.empty()) continue;
@@ -92,8 +94,8 @@ double busiest_host_of_trees(int hosts) {
 
 ClusterPlan plan_cluster(const Topology& topology, int most_channels) {
   std::vector<HostRoutes> kinds;
-  for (const HostTree& tree : topology.trees) {
-    const NcclPaths paths(tree);
+  for (const auto& tree : topology.trees) {
+    const NcclPaths paths(*tree);
     kinds.push_back(nccl_host_routes(paths, NcclRoutes(paths)));
   }
   return plan_cluster(topology, std::move(kinds), most_channels);
@@ -124,7 +126,7 @@ ClusterPlan plan_cluster(const Topology& topology, std::vector<HostRoutes> kinds
     plan.ring_gb_per_s = kind == 0 ? ring : std::min(plan.ring_gb_per_s, ring);
     plan.tree_gb_per_s = kind == 0 ? tree : std::min(plan.tree_gb_per_s, tree);
   }
-  if (plan.traffic.limit != kNoSwitch) {
+  if (plan.traffic.limit) {
     plan.ring_gb_per_s = std::min(plan.ring_gb_per_s, plan.traffic.gb_per_s);
   }
   plan.tree_depth = DoubleBinaryTree(hosts).height();

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "lib/base/error.h"
+#include "lib/tools/topology/read/topology.h"
 
 namespace gxp {
 namespace {
@@ -77,7 +78,7 @@ RingTraffic traffic_of_ring(const Topology& topology, const std::vector<size_t>&
     least = uplink / hops;
     traffic.limit = at;
   }
-  traffic.gb_per_s = traffic.limit == kNoSwitch ? 0 : least;
+  traffic.gb_per_s = traffic.limit ? least : 0;
   return traffic;
 }
 

@@ -3,12 +3,13 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "lib/tools/topology/read/topology.h"
-
 namespace gxp {
+
+struct Topology;
 
 // An order of all hosts in which the hosts below each switch follow each other, so that a ring
 // enters and leaves each switch's hosts once. Switches and their hosts come in the order in which
@@ -23,8 +24,8 @@ struct RingTraffic {
   std::vector<double> hops_up{};
   double hops_between_switches = 0;  // over all links between switches, upwards
   // The rate of each hop if all have the same, where a link between switches is the limit.
-  double gb_per_s = 0;  // 0: no link between switches limits it
-  size_t limit = kNoSwitch;
+  double gb_per_s = 0;            // 0: no link between switches limits it
+  std::optional<size_t> limit{};  // the switch below that link
 };
 
 RingTraffic traffic_of_ring(const Topology& topology, const std::vector<size_t>& order);

@@ -6,6 +6,8 @@
 
 #include "lib/base/error.h"
 #include "lib/tools/topology/nccl/nccl_host_routes.h"
+#include "lib/tools/topology/read/channel_graphs.h"
+#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
 namespace {

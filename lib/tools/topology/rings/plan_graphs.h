@@ -10,6 +10,8 @@
 
 namespace gxp {
 
+class HostTree;
+
 // For the plan of one kind of hosts.
 //   Errors  kConfig: a GPU or port has no number, by which the file names it; it is one GPU of one
 //           host, which has no ring.

@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/base/numbering.h"
 #include "lib/tools/topology/read/cluster_file.h"
+#include "lib/tools/topology/read/topology.h"
 #include "lib/tools/topology/rings/host_order.h"
 
 namespace gxp {

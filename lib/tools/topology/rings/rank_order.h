@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "lib/tools/topology/model/cluster.h"
-#include "lib/tools/topology/read/topology.h"
 #include "lib/tools/topology/rings/cluster_plan.h"
 #include "lib/topo/plan/rank_plan.h"
 

@@ -10,6 +10,8 @@
 #include "lib/base/error.h"
 #include "lib/base/text/plural.h"
 #include "lib/tools/topology/nccl/nccl_host_routes.h"
+#include "lib/tools/topology/read/topology.h"
+#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
 namespace {
@@ -46,7 +48,7 @@ RankSeats::RankSeats(const Topology& topology) : topology_(&topology) {
   if (topology.hosts.empty())
     fail(ErrorKind::kConfig, "find the ranks of {}: {} describes no host", topology.name,
          topology.source);
-  for (const HostTree& tree : topology.trees) kinds_.push_back(read_kind(tree));
+  for (const auto& tree : topology.trees) kinds_.push_back(read_kind(*tree));
   for (const TopologyHost& host : topology.hosts) {
     if (host.tree == kNoTree)
       fail(ErrorKind::kConfig,
@@ -80,8 +82,14 @@ int RankSeats::rank_at(Seat seat) const {
   return first_[seat.host] + seat.local_rank;
 }
 
+const std::vector<PartId>& RankSeats::gpus(size_t host) const { return kind_of(host).gpus; }
+
 int RankSeats::place_of(Seat seat) const {
   return kind_of(seat.host).place[size_t(seat.local_rank)];
+}
+
+const RankSeats::Kind& RankSeats::kind_of(size_t host) const {
+  return kinds_[topology_->hosts[host].tree];
 }
 
 RankSeats::Seat RankSeats::seat_of_place(size_t host, int place) const {

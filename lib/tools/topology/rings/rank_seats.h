@@ -8,10 +8,12 @@
 
 #include <vector>
 
-#include "lib/tools/topology/read/topology.h"
-#include "lib/topo/nccl/nccl_paths.h"
+#include "lib/topo/model/part_id.h"
 
 namespace gxp {
+
+class HostTree;
+struct Topology;
 
 class RankSeats {
  public:
@@ -27,7 +29,7 @@ class RankSeats {
   [[nodiscard]] Seat find(int rank) const;                   // kUsage: there is no such rank
   [[nodiscard]] int rank_at(Seat seat) const;
   // The GPUs of a host by local rank, and by the places that a plan has for them.
-  [[nodiscard]] const std::vector<PartId>& gpus(size_t host) const { return kind_of(host).gpus; }
+  [[nodiscard]] const std::vector<PartId>& gpus(size_t host) const;
   [[nodiscard]] int place_of(Seat seat) const;
   [[nodiscard]] Seat seat_of_place(size_t host, int place) const;
 
@@ -38,9 +40,7 @@ class RankSeats {
     std::vector<int> said{};     // likewise, the source's ranks; empty: it gives none
   };
   static Kind read_kind(const HostTree& host);
-  [[nodiscard]] const Kind& kind_of(size_t host) const {
-    return kinds_[topology_->hosts[host].tree];
-  }
+  [[nodiscard]] const Kind& kind_of(size_t host) const;
 
   const Topology* topology_;
   std::vector<Kind> kinds_{};  // of Topology::trees

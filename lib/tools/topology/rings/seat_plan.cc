@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "lib/tools/topology/read/topology.h"
 #include "lib/tools/topology/rings/rank_order.h"
 #include "lib/tools/topology/rings/rank_seats.h"
 

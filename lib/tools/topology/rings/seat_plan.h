@@ -1,7 +1,6 @@
 // The plan of a topology for ranks that use all of it, one a GPU: what comm.topology reads.
 #pragma once
 
-#include "lib/tools/topology/read/topology.h"
 #include "lib/tools/topology/rings/cluster_plan.h"
 #include "lib/topo/plan/plan_file.h"
 

@@ -6,6 +6,8 @@
 #include <map>
 #include <tuple>
 
+#include "lib/topo/model/host_tree.h"
+
 namespace gxp {
 namespace {
 

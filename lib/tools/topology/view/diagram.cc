@@ -12,6 +12,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/text/plural.h"
 #include "lib/tools/topology/view/part_words.h"
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/nccl/nccl_rules.h"
 
 namespace gxp {

@@ -12,9 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "lib/topo/model/host_tree.h"
+#include "lib/topo/model/part_id.h"
 
 namespace gxp {
+
+class HostTree;
 
 enum class BoxKind : uint8_t { kNumaNode, kSwitch, kGpu, kNic, kDevice };
 

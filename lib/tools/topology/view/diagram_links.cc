@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lib/base/text/plural.h"
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/nccl/nccl_rules.h"
 
 namespace gxp {

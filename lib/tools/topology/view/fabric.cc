@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "lib/topo/model/host_tree.h"
+
 namespace gxp {
 namespace {
 
@@ -58,7 +60,7 @@ class FabricBuilder {
     }
     std::vector<FabricNode> nodes;
     for (auto& [tree, group] : groups) {
-      if (tree != kNoTree) group.uplink_gb_per_s = network_gb_per_s(topology_.trees[tree]);
+      if (tree != kNoTree) group.uplink_gb_per_s = network_gb_per_s(*topology_.trees[tree]);
       nodes.push_back(std::move(group));
     }
     return nodes;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lib/tools/topology/view/device_matrix.h"
+#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
 namespace {

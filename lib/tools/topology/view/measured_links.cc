@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/tools/topology/view/part_words.h"
+#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
 namespace {

@@ -5,9 +5,10 @@
 #include <string>
 
 #include "lib/report/report.h"
-#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
+
+class HostTree;
 
 struct MeasuredLink {
   int from = 0;  // ranks

@@ -7,6 +7,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/text/plural.h"
+#include "lib/topo/model/part.h"
 #include "lib/topo/model/text_parts.h"
 
 namespace gxp {

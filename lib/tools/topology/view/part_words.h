@@ -5,9 +5,12 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/topo/model/host_tree.h"
-
 namespace gxp {
+
+struct NumaNodeInfo;
+struct Part;
+struct PcieLink;
+struct PortInfo;
 
 // "PCIe 16 GT/s x16", of one that could do more with "of 32 GT/s x16"; "" if nothing is known.
 std::string words_of(const PcieLink& link);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "lib/base/error.h"
+#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
 namespace {

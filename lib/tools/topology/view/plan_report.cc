@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "lib/tools/topology/read/topology.h"
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/plan/double_binary_tree.h"
 
 namespace gxp {
@@ -27,8 +29,8 @@ std::string limits_of(const ClusterPlan& plan, size_t kind) {
 // The kind of hosts, or the link between switches, that carries least.
 std::string limit_of(const Topology& topology, const ClusterPlan& plan) {
   const auto slowest = std::ranges::min_element(plan.rings, {}, &RingPlan::gb_per_s);
-  if (plan.traffic.limit != kNoSwitch && plan.traffic.gb_per_s < slowest->gb_per_s) {
-    const NetworkSwitch& leaf = topology.switches[plan.traffic.limit];
+  if (plan.traffic.limit && plan.traffic.gb_per_s < slowest->gb_per_s) {
+    const NetworkSwitch& leaf = topology.switches[*plan.traffic.limit];
     return fmt::format("{} -> {} ({:.4g} GB/s)", leaf.name,
                        leaf.above == kNoSwitch ? "above" : topology.switches[leaf.above].name,
                        leaf.uplink_gb_per_s);
@@ -54,7 +56,7 @@ std::string assumed_speeds(const HostTree& tree) {
 double bound_of(const ClusterPlan& plan) {
   double bound = plan.rings[0].bound_gb_per_s;
   for (const RingPlan& rings : plan.rings) bound = std::min(bound, rings.bound_gb_per_s);
-  const bool is_limited = plan.traffic.limit != kNoSwitch;
+  const bool is_limited = plan.traffic.limit.has_value();
   return is_limited ? std::min(bound, plan.traffic.gb_per_s) : bound;
 }
 
@@ -113,10 +115,10 @@ Report plan_report(const Topology& topology, const ClusterPlan& plan) {
     const std::string limit = limit_of(topology, plan);
     add({"limit", "limited by"}, limit.empty() ? Cell() : Cell(limit));
     add({"tree_gb_per_s", "tree all-reduce, GB/s"}, plan.tree_gb_per_s);
-    const auto is_told = [](const HostTree& tree) { return assumed_speeds(tree).empty(); };
+    const auto is_told = [](const auto& tree) { return assumed_speeds(*tree).empty(); };
     if (const auto tree = std::ranges::find_if_not(topology.trees, is_told);
         tree != topology.trees.end())
-      add({"assumed"}, assumed_speeds(*tree));
+      add({"assumed"}, assumed_speeds(**tree));
     add_channels(report, plan);
   }
   if (topology.hosts.size() == 1) return report;

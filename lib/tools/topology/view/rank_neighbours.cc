@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/tools/topology/read/topology.h"
 #include "lib/tools/topology/rings/cluster_plan.h"
 #include "lib/tools/topology/view/rank_view.h"
 #include "lib/topo/plan/double_binary_tree.h"

@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "lib/tools/topology/read/topology.h"
 #include "lib/tools/topology/view/part_words.h"
 #include "lib/tools/topology/view/path_report.h"
 #include "lib/tools/topology/view/rank_view.h"
+#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
 namespace {
@@ -19,7 +21,7 @@ class Writer {
   Writer(const Topology& topology, const RankView& view)
       : topology_(topology),
         view_(view),
-        host_(topology.trees[topology.hosts[view.seat.host].tree]),
+        host_(*topology.trees[topology.hosts[view.seat.host].tree]),
         names_(names_of_parts(host_)) {}
 
   Report write() && {

@@ -5,7 +5,9 @@
 
 #include "lib/base/error.h"
 #include "lib/base/text/plural.h"
+#include "lib/tools/topology/read/topology.h"
 #include "lib/tools/topology/view/part_words.h"
+#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
 namespace {
@@ -16,7 +18,7 @@ class Viewer {
       : topology_(topology),
         seats_(seats),
         seat_(seat),
-        paths_(topology.trees[topology.hosts[seat.host].tree]),
+        paths_(*topology.trees[topology.hosts[seat.host].tree]),
         routes_(paths_),
         gpu_(seats.gpus(seat.host)[size_t(seat.local_rank)]),
         own_ports_(routes_.local_ports(gpu_)) {}
@@ -86,8 +88,8 @@ class Viewer {
 };
 
 // Clouds' files for NCCL name PCIe devices by their places alone.
-bool is_silent_about_devices(const HostTree& host) {
-  return std::ranges::any_of(host.parts(), [](const Part& part) {
+bool is_silent_about_devices(const std::shared_ptr<HostTree>& host) {
+  return std::ranges::any_of(host->parts(), [](const Part& part) {
     return part.kind == PartKind::kPcieDevice && part.identity.class_code.empty();
   });
 }

@@ -8,6 +8,7 @@
 #include "lib/base/text/plural.h"
 #include "lib/tools/topology/view/fabric.h"
 #include "lib/tools/topology/view/part_words.h"
+#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
 namespace {
@@ -66,7 +67,7 @@ class FabricDrawing {
     if (node.is_hosts) {
       lines.push_back(counted(node.below_each, "host") + each);
       if (node.tree != kNoTree) {
-        const HostTree& tree = topology_.trees[node.tree];
+        const HostTree& tree = *topology_.trees[node.tree];
         lines.push_back(fmt::format("of {}, {}", counted(tree.all_of(PartKind::kGpu).size(), "GPU"),
                                     counted(tree.all_of(PartKind::kNic).size(), "NIC")));
       }
@@ -176,12 +177,12 @@ void write_title(const Topology& topology, Picture& picture) {
 
 Picture draw_topology(const Topology& topology) {
   if (topology.hosts.size() == 1 && topology.switches.empty() && topology.trees.size() == 1)
-    return draw_host(make_diagram(topology.trees[0]));
+    return draw_host(make_diagram(*topology.trees[0]));
   std::vector<Picture> insides;
   Picture picture;
   write_title(topology, picture);
   for (size_t tree = 0; tree < std::min(topology.trees.size(), kMostTrees); ++tree) {
-    Diagram diagram = make_diagram(topology.trees[tree]);
+    Diagram diagram = make_diagram(*topology.trees[tree]);
     diagram.title = "in " + words_of_range(names_of_hosts(topology, tree));
     insides.push_back(draw_host(diagram));
     picture.width = std::max(picture.width, insides.back().width);

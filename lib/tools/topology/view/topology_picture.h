@@ -7,11 +7,12 @@
 //   Cost  linear in the parts, but for bundles: they are laid into rows one by one.
 #pragma once
 
-#include "lib/tools/topology/read/topology.h"
 #include "lib/tools/topology/view/diagram.h"
 #include "lib/tools/topology/view/picture.h"
 
 namespace gxp {
+
+struct Topology;
 
 Picture draw_topology(const Topology& topology);
 Picture draw_host(const Diagram& diagram);

@@ -6,7 +6,10 @@
 #include <utility>
 #include <variant>
 
+#include "lib/tools/topology/read/channel_graphs.h"
+#include "lib/tools/topology/read/topology.h"
 #include "lib/tools/topology/view/path_report.h"
+#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
 namespace {
@@ -200,7 +203,7 @@ Report topology_report(const Topology& topology) {
   std::vector<std::string> absent;
   std::vector<std::string> notes = topology.notes;
   for (size_t tree = 0; tree < topology.trees.size(); ++tree) {
-    const HostTree& host = topology.trees[tree];
+    const HostTree& host = *topology.trees[tree];
     const std::vector<std::string> names = names_of_parts(host);
     add_devices(devices, host, names, tree);
     add_links(links, host, names, tree);

@@ -2,9 +2,10 @@
 #pragma once
 
 #include "lib/report/report.h"
-#include "lib/tools/topology/read/topology.h"
 
 namespace gxp {
+
+struct Topology;
 
 // devices[] of {id, kind, name, ...}, whose ids are names_of_parts(); a NUMA node's caches are
 // three lists: level, bytes of each, count. links[] are the cross links; paths[] the paths between

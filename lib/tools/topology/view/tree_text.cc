@@ -10,6 +10,7 @@
 #include "lib/base/text/plural.h"
 #include "lib/tools/topology/view/fabric.h"
 #include "lib/tools/topology/view/part_words.h"
+#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
 namespace {
@@ -325,7 +326,7 @@ std::string tree_text(const Topology& topology) {
     text += SwitchText(topology).write();
   }
   for (size_t i = 0; i < topology.trees.size(); ++i) {
-    const HostTree& tree = topology.trees[i];
+    const HostTree& tree = *topology.trees[i];
     const std::vector<std::string> names = names_of_hosts(topology, i);
     const std::string title = is_cluster ? "\n" + words_of_range(names) : tree.name;
     text += fmt::format("{} ({}): {}\n", title, tree.source, summary_of(tree));

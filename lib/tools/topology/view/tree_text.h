@@ -3,9 +3,10 @@
 
 #include <string>
 
-#include "lib/tools/topology/read/topology.h"
-
 namespace gxp {
+
+class HostTree;
+struct Topology;
 
 // A line for each NUMA node, switch and device, indented by its depth. A bridge with one part below
 // it has no line: the part says how many bridges are above it. Then the cross links, equal ones in

@@ -5,9 +5,10 @@
 #include <vector>
 
 #include "lib/base/environment.h"
-#include "lib/topo/model/host_tree.h"
 
 namespace gxp {
+
+class HostTree;
 
 // Gives the GPUs that the driver shows (CUDA_VISIBLE_DEVICES, CUDA_DEVICE_ORDER) the ranks 0, 1,
 // ... in the driver's order, and the others no rank, so that NCCL leaves them out. Returns the

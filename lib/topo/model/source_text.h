@@ -1,0 +1,27 @@
+// What a host keeps of its source's text: places in it, and attributes that gxp has no field for.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace gxp {
+
+// A place in the source, from 1; 0: the source is no text.
+struct SourcePlace {
+  int line = 0;
+  int column = 0;
+};
+
+// "NAME:LINE:COLUMN"; NAME where the place is no text.
+inline std::string at_place(std::string_view name, SourcePlace place) {
+  std::string text(name);
+  for (const int number : {place.line, place.column})
+    if (place.line != 0) text += ":" + std::to_string(number);
+  return text;
+}
+
+using Attributes = std::vector<std::pair<std::string, std::string>>;
+
+}  // namespace gxp
