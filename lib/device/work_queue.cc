@@ -110,12 +110,7 @@ struct WorkQueue::Impl {
       const QueueEntry entry = take();
       if (entry.point.progress != nullptr) attempt([&] { await(entry.point); });
       if (entry.act) attempt(entry.act);
-      if (running != nullptr && !stop.stop_requested()) {
-        if (run_work)
-          attempt([&] { run_work(*running); });
-        else
-          attempt(running->run);
-      }
+      if (entry.work != nullptr && !stop.stop_requested()) run(*entry.work);
       progress->advance();
     }
   }
@@ -139,8 +134,18 @@ struct WorkQueue::Impl {
     const std::lock_guard lock(mutex);
     QueueEntry entry = std::move(entries.front());
     entries.pop_front();
-    running = error ? nullptr : entry.work;  // after an error works are skipped
+    running = error ? nullptr : entry.work;
     return entry;
+  }
+
+  void run(const Work& work) {
+    if (running == nullptr) return;  // skipped, after an error
+    if (run_work)
+      attempt([&] { run_work(work); });
+    else
+      attempt(work.run);
+    const std::lock_guard lock(mutex);
+    running = nullptr;
   }
 
   // Only this thread sets `error`, and rethrow() clears it when nothing runs.
@@ -160,7 +165,7 @@ struct WorkQueue::Impl {
   std::mutex mutex;                 // guards the four below
   std::condition_variable_any arrived;
   std::deque<QueueEntry> entries;
-  const Work* running = nullptr;  // of the entry that was taken last
+  const Work* running = nullptr;
   std::exception_ptr error;
   std::jthread thread;  // last: is asked to stop and joined before what it uses goes
 };
