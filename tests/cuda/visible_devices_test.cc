@@ -67,8 +67,8 @@ TEST_CASE("a launcher that shows GPUs in an order by which some stay idle is tol
   for (const Outcome& rank : ranks) {
     CHECK(rank.code == 2);
     CHECK_THAT(rank.err,
-               Catch::Contains("ranks 0, 1 share GPU-00000000-0000-0000-0000-000000000000, "
-                               "while rank 1 also sees "
+               Catch::Contains("ranks 0, 1 would share GPU-00000000-0000-0000-0000-000000000000, "
+                               "although rank 1 also sees "
                                "GPU-00000000-0000-0000-0000-000000000001, which no rank"));
   }
 }
