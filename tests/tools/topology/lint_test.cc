@@ -348,13 +348,12 @@ TEST_CASE("lint misses the NICs of a NUMA node that has none", "[inspect][lint]"
 TEST_CASE("a finding names file, line, column, what, why and remedy", "[inspect][lint]") {
   const Planted misread{"", "", kGpu, "32.0 GT/s PCIe", "32.0 GT/s"};
   const std::vector<LintFinding> findings = lint_nccl_xml(planted(misread), "a.xml");
-  CHECK(
-      lint_text(findings, "a.xml") ==
-      "a.xml:4:7: error: link_speed \"32.0 GT/s\" counts as 8 GT/s: 12 GB/s for 0000:11:00.0 "
-      "where 48 are meant [speed-misread]\n"
-      "    why: NCCL compares it with a few texts, and silently takes any other for 8 GT/s\n"
-      "    fix: write \"16.0 GT/s PCIe\", as Linux does\n"
-      "a.xml: 1 error, 0 warnings, 0 notes\n");
+  CHECK(lint_text(findings, "a.xml") ==
+        "a.xml:4:7: error: link_speed \"32.0 GT/s\" counts as 8 GT/s: 12 GB/s for 0000:11:00.0 "
+        "where 48 are meant [speed-misread]\n"
+        "    why: NCCL compares it with a few texts, and silently takes any other for 8 GT/s\n"
+        "    fix: write \"16.0 GT/s PCIe\", as Linux does\n"
+        "a.xml: 1 error, 0 warnings, 0 notes\n");
   const std::string json = to_json(lint_report(findings, "a.xml"));
   CHECK(json.find("\"rule\": \"speed-misread\"") != std::string::npos);
   CHECK(json.find("\"line\": 4") != std::string::npos);
