@@ -201,19 +201,19 @@ class RankLauncher {
       if ((number == SIGUSR1 || number == SIGHUP) && !sent) {
         sent = true;
         for (ChildProcess& rank : ranks_) rank.signal(number);
-      } else if ((number == SIGINT || number == SIGTERM) && !is_same_request(number)) {
-        for (ChildProcess& rank : ranks_) rank.signal(stop_count_ > 0 ? SIGKILL : number);
-        ++stop_count_;
+      } else if (number == SIGINT || number == SIGTERM) {
+        take_stop_request(number);
       }
     }
   }
 
-  // timeout(1) sends a signal to its child and then to the process group, where the child is.
-  bool is_same_request(int number) {
+  // timeout(1) sends its signal to its child and then to the process group, where the child is.
+  void take_stop_request(int number) {
     const auto now = running_time();
+    if (number == first_stop_.number && now - first_stop_.at < options_.same_signal_within) return;
     if (stop_count_ == 0) first_stop_ = {number, now};
-    return stop_count_ > 0 && number == first_stop_.number &&
-           now - first_stop_.at < options_.same_signal_within;
+    for (ChildProcess& rank : ranks_) rank.signal(stop_count_ > 0 ? SIGKILL : number);
+    ++stop_count_;
   }
 
   // A signal to all processes of the job may reach the ranks first, before they catch it.
@@ -383,7 +383,7 @@ class RankLauncher {
   int stop_count_ = 0;  // requests by SIGINT or SIGTERM
   struct {
     int number = 0;
-    decltype(running_time()) at{};
+    std::chrono::nanoseconds at{};
   } first_stop_;
   Output out_{STDOUT_FILENO};
   Output err_{STDERR_FILENO, kMostLog};
