@@ -296,16 +296,21 @@ constexpr std::array kClasses = {
     ClassRow{kRotation, KernelClass::kRotations, KernelClass::kRotations},
     ClassRow{kAttention, KernelClass::kAttention, KernelClass::kAttention},
     ClassRow{kAttentionBackward, KernelClass::kAttentionBackward, KernelClass::kAttentionBackward},
-    ClassRow{kClassifier, KernelClass::kClassifier, KernelClass::kClassifier},
     ClassRow{kEmbedding, KernelClass::kEnds, KernelClass::kEnds},
+    ClassRow{kClassifier, KernelClass::kClassifier, KernelClass::kClassifier},
     ClassRow{kPass, KernelClass::kEnds, KernelClass::kEnds},
 };
 
-static_assert(kClasses.size() == size_t(kPass) + 1);
+constexpr bool are_by_call() {
+  for (size_t i = 0; i < kClasses.size(); ++i)
+    if (size_t(kClasses[i].call) != i) return false;
+  return kClasses.size() == size_t(kPass) + 1;
+}
+static_assert(are_by_call());
 
 KernelClass class_in_unit(OpKind kind, OpsCall call) {
   if (kind == OpKind::kForward && call == kProduct) return KernelClass::kForwardProducts;
-  const ClassRow& row = *std::ranges::find(kClasses, call, &ClassRow::call);
+  const ClassRow& row = kClasses[size_t(call)];
   return kind == OpKind::kForward || kind == OpKind::kBackward ? row.elsewhere : row.in_head;
 }
 
