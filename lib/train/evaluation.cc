@@ -39,12 +39,9 @@ struct Pass {
     if (op.kind == OpKind::kGatherParameters)
       return evaluation.parameters.bind_gather(op, program, memory);
     if (op.kind == OpKind::kNextBatch)
-      return
-          [this, &compute = sharded.lanes[Lane::kCompute],
-           batch = std::make_shared<const HostBatch>(sharded.lanes.device(), memory, shape, op)] {
-            fill(batch->tokens(), batch->targets());
-            batch->send(compute);
-          };
+      return bind_next_batch(
+          sharded.lanes, memory, shape, op,
+          [this](const Tensor& tokens, const Tensor& targets) { fill(tokens, targets); });
     const UnitTensors t = bind_unit(sharded.plan, shape, memory, op);
     if (op.kind == OpKind::kForward) return [this, t, unit = op.unit] { model->forward(unit, t); };
     return [this, t, is_loss = op.kind == OpKind::kEvaluateLoss] {
@@ -57,7 +54,7 @@ struct Pass {
   }
 
   // Set before each run: what fills a batch, on the host, and what is done with the head's tensors.
-  std::function<void(const Tensor& tokens, const Tensor& targets)> fill;
+  FillBatch fill;
   std::function<void(const UnitTensors& head)> finish;
 
   const StepShape shape;

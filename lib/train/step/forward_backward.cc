@@ -1,6 +1,5 @@
 #include "lib/train/step/forward_backward.h"
 
-#include <memory>
 #include <vector>
 
 #include "lib/train/step/unit_binding.h"
@@ -27,12 +26,10 @@ ForwardBackward::ForwardBackward(const RunConfig& config, Backend& backend, Shar
 
 std::function<void()> ForwardBackward::bind(const Op& op) {
   if (op.kind == OpKind::kNextBatch)
-    return [this, &compute = sharded_.lanes[Lane::kCompute],
-            batch = std::make_shared<const HostBatch>(sharded_.lanes.device(), sharded_.memory,
-                                                      sharded_.plan.shape, op)] {
-      loader_.next(batch->tokens(), batch->targets(), Deadline::after(kDataTimeout));
-      batch->send(compute);
-    };
+    return bind_next_batch(sharded_.lanes, sharded_.memory, sharded_.plan.shape, op,
+                           [this](const Tensor& tokens, const Tensor& targets) {
+                             loader_.next(tokens, targets, Deadline::after(kDataTimeout));
+                           });
   if (op.kind == OpKind::kReduceLoss)
     return sharded_.calls.bind(RankGroup::kWorld, Collective::kAllReduce,
                                sharded_.tensor(sharded_.program.loss_sum));

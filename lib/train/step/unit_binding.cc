@@ -1,5 +1,10 @@
 #include "lib/train/step/unit_binding.h"
 
+#include <memory>
+#include <utility>
+
+#include "lib/device/mirror.h"
+
 namespace gxp {
 namespace {
 
@@ -68,15 +73,20 @@ UnitTensors bind_unit(const RunPlan& plan, const StepShape& shape, const Program
   return t;
 }
 
-HostBatch::HostBatch(Device& device, const ProgramMemory& memory, const StepShape& shape,
-                     const Op& op)
-    : shape_{shape.rows, shape.positions},
-      tokens_(device, memory.of(op.buffers.tokens)),
-      targets_(device, memory.of(op.buffers.targets)) {}
-
-void HostBatch::send(Stream& stream) const {
-  tokens_.send(stream);
-  targets_.send(stream);
+std::function<void()> bind_next_batch(Lanes& lanes, const ProgramMemory& memory,
+                                      const StepShape& shape, const Op& op, FillBatch fill) {
+  const Shape sizes{shape.rows, shape.positions};
+  // Each operation has mirrors of its own, so that none is written again before the step's end,
+  // while the device may still copy it. Shared by the function's copies.
+  const auto mirror = [&](BufferId buffer) {
+    return std::make_shared<const Mirror>(lanes.device(), memory.of(buffer));
+  };
+  return [sizes, &compute = lanes[Lane::kCompute], tokens = mirror(op.buffers.tokens),
+          targets = mirror(op.buffers.targets), fill = std::move(fill)] {
+    fill({tokens->host(), DType::kI32, sizes}, {targets->host(), DType::kI32, sizes});
+    tokens->send(compute);
+    targets->send(compute);
+  };
 }
 
 }  // namespace gxp
