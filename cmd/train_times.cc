@@ -113,7 +113,8 @@ Report make_report(const ClassMeasurement& measured, const std::optional<Predict
                                    {"ideal_milliseconds", "ideal ms"}});
   Table& table = report.add_table("classes", std::move(columns));
   for (const Row& row : rows_of(measured, beside, world_size)) {
-    std::vector<Cell> cells = {row.name, 1e3 * row.seconds, row.seconds / measured.step_seconds};
+    std::vector<Cell> cells =
+        make_row(row.name, 1e3 * row.seconds, row.seconds / measured.step_seconds);
     if (beside) {
       cells.push_back(times(1e3, row.predicted));
       cells.push_back(times(row.seconds, inverse(row.predicted)));

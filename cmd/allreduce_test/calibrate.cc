@@ -36,7 +36,7 @@ Report to_report(const Profile& measured, const std::string& file) {
   Table& table = report.add_table("curves", columns);
   for (const LinkClass& link : measured.links) {
     for (const auto& [name, curve] : link.curves) {
-      std::vector<Cell> row = {link.transport, int64_t{link.ranks}, int64_t{link.hosts}, name};
+      std::vector<Cell> row = make_row(link.transport, link.ranks, link.hosts, name);
       for (const size_t bytes : kShownBytes) row.push_back(time_at(curve, bytes));
       table.add_row(std::move(row));
     }

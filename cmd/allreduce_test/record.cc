@@ -33,11 +33,10 @@ void add_operations(Report& report, const std::vector<FlightRecord>& records) {
     for (const FlightEntry& entry : record.entries) {
       const bool running = entry.state == FlightEntry::State::kRunning;
       const int64_t until = running ? record.taken_ns : entry.left_ns;
-      table.add_row({int64_t{record.rank}, int64_t(entry.number), describe(entry), entry.algorithm,
-                     std::string(name_of(entry.state)),
-                     double(entry.entered_ns + record.wall_offset_ns) / 1e9,
-                     double(std::max<int64_t>(until - entry.entered_ns, 0)) / 1e9,
-                     known(entry.step), known(entry.waits_for)});
+      table.add_row(record.rank, entry.number, describe(entry), entry.algorithm,
+                    name_of(entry.state), double(entry.entered_ns + record.wall_offset_ns) / 1e9,
+                    double(std::max<int64_t>(until - entry.entered_ns, 0)) / 1e9, known(entry.step),
+                    known(entry.waits_for));
     }
   }
 }
@@ -46,8 +45,7 @@ void add_stragglers(Report& report, const StragglerRanking& ranking) {
   Table& table = report.add_table(
       "stragglers", {{"rank"}, {"operations"}, {"came_last"}, {"late_median_s"}, {"late_p99_s"}});
   for (const Straggler& rank : ranking.ranks)
-    table.add_row({int64_t{rank.rank}, int64_t(rank.operations), int64_t(rank.last), rank.median_s,
-                   rank.p99_s});
+    table.add_row(rank.rank, rank.operations, rank.last, rank.median_s, rank.p99_s);
 }
 
 }  // namespace

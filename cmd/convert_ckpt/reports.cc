@@ -13,17 +13,7 @@
 namespace gxp {
 namespace {
 
-// Not a list in braces: GCC 12 destroys elements of one that are not there yet, where memory runs out
-// while they are made.
-template <class... Values>
-std::vector<Cell> make_row(Values&&... values) {
-  std::vector<Cell> row;
-  row.reserve(sizeof...(values));
-  (row.emplace_back(std::forward<Values>(values)), ...);
-  return row;
-}
-
-std::vector<int64_t> to_cell(const std::vector<uint64_t>& shape) {
+std::vector<int64_t> sizes_of(const std::vector<uint64_t>& shape) {
   return {shape.begin(), shape.end()};
 }
 
@@ -47,12 +37,11 @@ std::string optimizer_state_of(const NamedTensors& tensors) {
 std::vector<Cell> to_row(const TensorComparison& comparison) {
   const TensorInfo& a = comparison.a;
   const TensorInfo& b = comparison.b;
-  std::vector<Cell> row = make_row(
-      a.name, std::string(to_string(a.role)), std::string(to_string(comparison.likeness)),
-      to_cell(a.shape), a.shape == b.shape ? Cell() : to_cell(b.shape),
-      std::string(to_string(a.dtype)),
-      a.dtype == b.dtype ? Cell() : std::string(to_string(b.dtype)), int64_t(comparison.differing),
-      comparison.first ? place_of(*comparison.first, a.shape) : Cell());
+  std::vector<Cell> row =
+      make_row(a.name, to_string(a.role), to_string(comparison.likeness), sizes_of(a.shape),
+               a.shape == b.shape ? Cell() : sizes_of(b.shape), to_string(a.dtype),
+               a.dtype == b.dtype ? Cell() : std::string(to_string(b.dtype)), comparison.differing,
+               comparison.first ? place_of(*comparison.first, a.shape) : Cell());
   std::vector<Cell> numbers(5);
   if (const auto& distance = comparison.distance; distance && comparison.first)
     numbers = {distance->first_a, distance->first_b, distance->max_absolute,
@@ -83,9 +72,8 @@ void add_inspection(const NamedTensors& tensors, bool hash, Report& report) {
   uint64_t bytes = 0, parameters = 0;
   for (const NamedTensor& tensor : tensors.tensors) {
     const TensorInfo& info = tensor.info;
-    std::vector<Cell> row =
-        make_row(info.name, std::string(to_string(info.role)), to_cell(info.shape),
-                 std::string(to_string(info.dtype)), int64_t(info.bytes()));
+    std::vector<Cell> row = make_row(info.name, to_string(info.role), sizes_of(info.shape),
+                                     to_string(info.dtype), info.bytes());
     if (hash) row.emplace_back(sha256_hex(tensor));
     table.add_row(std::move(row));
     bytes += info.bytes();
@@ -106,8 +94,7 @@ void add_plan(const std::vector<PlannedFile>& files, Report& report) {
       report.add_table("files", {{"file"}, {"tensors"}, {"bytes", "size", Style::kBytes}});
   uint64_t bytes = 0;
   for (const PlannedFile& file : files) {
-    table.add_row(
-        {file.name, int64_t(file.tensors), file.bytes ? Cell(int64_t(*file.bytes)) : Cell()});
+    table.add_row(file.name, file.tensors, file.bytes);
     bytes += file.bytes.value_or(0);
   }
   report.facts.push_back({{"planned_bytes", "would write", Style::kBytes}, int64_t(bytes)});

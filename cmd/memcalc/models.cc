@@ -15,10 +15,9 @@ void add_published_models(Report& report) {
                                               {"positions"},
                                               {"source"}});
   for (const PublishedModel& model : published_models()) {
-    models.add_row({std::string(model.name), int64_t(parameter_count(model)), int64_t(model.layers),
-                    int64_t(model.hidden), int64_t(model.heads), int64_t(model.key_value_heads),
-                    int64_t(model.mlp), int64_t(model.vocabulary), int64_t(model.positions),
-                    std::string(model.source)});
+    models.add_row(model.name, parameter_count(model), model.layers, model.hidden, model.heads,
+                   model.key_value_heads, model.mlp, model.vocabulary, model.positions,
+                   model.source);
   }
 }
 
@@ -39,8 +38,8 @@ void add_fitting_models(Report& report, Training training, const std::vector<int
       int stage = 0;
       while (stage < kMostStage && bytes(stage) > *view.limit_bytes) ++stage;
       const bool found = bytes(stage) <= *view.limit_bytes;
-      fits.add_row({std::string(model.name), int64_t(training.parameters), int64_t{count},
-                    found ? Cell(int64_t{stage}) : Cell(), int64_t(bytes(stage))});
+      fits.add_row(model.name, training.parameters, count, found ? Cell(int64_t{stage}) : Cell(),
+                   bytes(stage));
     }
   }
 }

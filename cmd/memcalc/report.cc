@@ -76,8 +76,7 @@ void add_changes(Report& report, const TrainCase& question, const MemcalcView& v
                                               bytes_column("saved_bytes", "saved", view.unit)});
   table.when_empty = kNothingFits;
   for (const auto& way : plans_that_fit(question, *view.limit_bytes))
-    table.add_row(
-        {to_options(way.changes), int64_t(way.cost.bytes), int64_t(now) - int64_t(way.cost.bytes)});
+    table.add_row(to_options(way.changes), way.cost.bytes, int64_t(now) - int64_t(way.cost.bytes));
 }
 
 }  // namespace
@@ -107,7 +106,7 @@ void add_memory(Report& report, const std::vector<TrainCase>& cases, const Memca
       bytes.insert(bytes.end(),
                    {memory.activations, memory.logits, memory.buffers, memory.context});
     bytes.push_back(memory.total());
-    const std::vector<Cell> place = {int64_t{question.plan.gpus}, int64_t{question.plan.stage}};
+    const std::vector<Cell> place = make_row(question.plan.gpus, question.plan.stage);
     std::vector<Cell> row = place;
     for (const uint64_t part : bytes) row.emplace_back(int64_t(part));
     add_fits(row, memory.total(), view);
@@ -125,8 +124,7 @@ void add_padding(Report& report, const PublishedModel& model, const std::vector<
   for (const int ranks : gpus) {
     for (const ShardLayout& layout : shard_layouts()) {
       const uint64_t added = layout.padding(model, uint64_t(ranks));
-      table.add_row({int64_t{ranks}, std::string(layout.name), int64_t(added),
-                     100 * double(added) / parameters, std::string(layout.meaning)});
+      table.add_row(ranks, layout.name, added, 100 * double(added) / parameters, layout.meaning);
     }
   }
 }
@@ -144,7 +142,7 @@ void add_answers(Report& report, const Calculator& calculator,
   Table* terms = make_terms(report, view, true);
   for (const CalculatorInput& input : inputs) {
     for (const CalculatorAnswer& answer : ask(calculator, input)) {
-      const std::vector<Cell> place = {int64_t{input.gpus}, int64_t{input.stage}, answer.options};
+      const std::vector<Cell> place = make_row(input.gpus, input.stage, answer.options);
       std::vector<Cell> row = place;
       row.emplace_back(int64_t(answer.gpu_bytes));
       row.push_back(cell_of(answer.host_bytes));

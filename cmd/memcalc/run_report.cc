@@ -42,7 +42,7 @@ void add_run_results(Report& report, const std::vector<PlannedRun>& runs,
   if (limit_bytes) columns.push_back({"fits"});
   Table& results = report.add_table("results", std::move(columns));
   for (const auto& [gpus, plan, memory] : runs) {
-    std::vector<Cell> row = {int64_t{gpus}};
+    std::vector<Cell> row = make_row(gpus);
     append_kinds(row, memory.peak);
     const auto peak = total_of(memory.peak);
     row.insert(row.end(), {int64_t(peak), int64_t(peak), memory.peak_phase, memory.peak_at,
@@ -63,7 +63,7 @@ void add_run_phases(Report& report, const std::vector<PlannedRun>& runs) {
   Table& phases = report.add_table("phases", std::move(columns));
   for (const auto& [gpus, plan, memory] : runs) {
     for (const Phase& phase : memory.phases) {
-      std::vector<Cell> row = {int64_t{gpus}, phase.name};
+      std::vector<Cell> row = make_row(gpus, phase.name);
       append_kinds(row, phase.bytes);
       row.emplace_back(int64_t(total_of(phase.bytes)));
       phases.add_row(std::move(row));
@@ -78,7 +78,7 @@ void add_run_curve(Report& report, const PlannedRun& run) {
   Table& curve = report.add_table("curve", std::move(columns));
   for (size_t id = 0; id < run.memory.step.live.size(); ++id) {
     const Op& op = run.plan.step.program.ops[id];
-    std::vector<Cell> row = {int64_t(id), describe(op), std::string(to_string(op.lane))};
+    std::vector<Cell> row = make_row(id, describe(op), to_string(op.lane));
     append_kinds(row, run.memory.step.live[id]);
     row.emplace_back(int64_t(total_of(run.memory.step.live[id])));
     curve.add_row(std::move(row));
@@ -94,8 +94,7 @@ void add_run_terms(Report& report, const std::vector<PlannedRun>& runs) {
                                             {"source"}});
   for (const auto& [gpus, plan, memory] : runs) {
     for (const Term& term : explain_run(plan, memory))
-      terms.add_row({int64_t{gpus}, term.component, term.formula, term.numbers, int64_t(term.bytes),
-                     term.source});
+      terms.add_row(gpus, term.component, term.formula, term.numbers, term.bytes, term.source);
   }
 }
 
@@ -109,11 +108,10 @@ void add_run_solutions(Report& report, const Quantity<RunConfig>& quantity,
                                                 {"binding", "most of it"}});
   for (const auto& [gpus, largest, too_large] : solutions) {
     const auto most = std::ranges::max_element(too_large.peak) - too_large.peak.begin();
-    results.add_row({int64_t{gpus}, std::string(quantity.setting),
-                     largest.value == 0 ? Cell() : Cell(int64_t{largest.value}),
-                     largest.value == 0 ? Cell() : Cell(int64_t(largest.bytes)),
-                     int64_t(total_of(too_large.peak)),
-                     std::string(kMemoryKindNames[size_t(most)])});
+    results.add_row(gpus, quantity.setting,
+                    largest.value == 0 ? Cell() : Cell(int64_t{largest.value}),
+                    largest.value == 0 ? Cell() : Cell(int64_t(largest.bytes)),
+                    total_of(too_large.peak), kMemoryKindNames[size_t(most)]);
   }
 }
 

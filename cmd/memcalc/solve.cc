@@ -13,8 +13,7 @@ void add_least_gpus(Report& report, const std::vector<TrainCase>& cases, const M
     const std::optional<int> gpus = least_gpus(question, *view.limit_bytes);
     const int copy = question.plan.gpus / question.plan.replicas();
     question.plan.gpus = gpus.value_or(kMostGpus / copy * copy);
-    results.add_row({int64_t{question.plan.stage}, gpus ? Cell(int64_t{*gpus}) : Cell(),
-                     int64_t(predict_memory(question).total()), gpus.has_value()});
+    results.add_row(question.plan.stage, gpus, predict_memory(question).total(), gpus.has_value());
   }
 }
 
@@ -43,10 +42,10 @@ void add_most(Report& report, const Quantity<ModelPlan>& quantity,
                                          *view.limit_bytes, least, quantity.most);
     const PlanMemory next = with(std::max(largest.value + 1, least));
     const bool found = largest.value > 0;
-    results.add_row({int64_t{question.plan.gpus}, int64_t{question.plan.stage},
-                     std::string(quantity.setting), found ? Cell(int64_t{largest.value}) : Cell(),
-                     found ? Cell(int64_t(largest.bytes)) : Cell(), int64_t(next.total()),
-                     std::string(binding_part(next))});
+    results.add_row(question.plan.gpus, question.plan.stage, quantity.setting,
+                    found ? Cell(int64_t{largest.value}) : Cell(),
+                    found ? Cell(int64_t(largest.bytes)) : Cell(), next.total(),
+                    binding_part(next));
   }
 }
 

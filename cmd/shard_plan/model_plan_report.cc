@@ -46,7 +46,7 @@ void add_facts(Report& report, const TrainCase& question, const StepPrediction& 
 void add_parts(Report& report, const StepPrediction& step) {
   Table& table = report.add_table("parts", {{"part"}, {"seconds"}, {"percent"}});
   const auto add = [&](const char* part, double seconds) {
-    if (seconds > 0) table.add_row({part, seconds, 100 * seconds / step.seconds()});
+    if (seconds > 0) table.add_row(part, seconds, 100 * seconds / step.seconds());
   };
   add("products", step.products);
   add("attention", step.attention);
@@ -68,8 +68,7 @@ void add_memory(Report& report, const PlanMemory& memory, uint64_t limit) {
       {{"binding", "largest part"}, std::string(binding_part(memory))}};
   report.facts.insert(report.facts.end(), facts.begin(), facts.end());
   Table& table = report.add_table("memory", {{"part"}, {"bytes", "GiB", Style::kGiB}});
-  for (const MemoryPart& part : parts_of(memory))
-    table.add_row({std::string(part.name), int64_t(part.bytes)});
+  for (const MemoryPart& part : parts_of(memory)) table.add_row(part.name, part.bytes);
 }
 
 void add_changes(Report& report, const TrainCase& question, uint64_t limit) {
@@ -81,9 +80,9 @@ void add_changes(Report& report, const TrainCase& question, uint64_t limit) {
                                               {"more_seconds", "more"}});
   table.when_empty = kNothingFits;
   for (const auto& way : plans_that_fit(question, limit)) {
-    table.add_row({to_options(way.changes), int64_t(way.cost.bytes),
-                   int64_t(now.bytes) - int64_t(way.cost.bytes), way.cost.seconds,
-                   way.cost.seconds - now.seconds});
+    table.add_row(to_options(way.changes), way.cost.bytes,
+                  int64_t(now.bytes) - int64_t(way.cost.bytes), way.cost.seconds,
+                  way.cost.seconds - now.seconds);
   }
 }
 
@@ -125,11 +124,10 @@ void add_search(Report& report, const TrainCase& question, uint64_t global_batch
                                             {"offload"}});
   table.when_empty = "no plan fits; use a larger --limit, more GPUs or a smaller model";
   for (const auto& [plan, cost, changes] : result.pareto) {
-    table.add_row({int64_t(cost.bytes), cost.seconds, tokens_per_s_gpu(plan, cost.seconds),
-                   int64_t{plan.stage}, int64_t{plan.shards()}, int64_t{plan.tensor},
-                   int64_t{plan.pipeline}, int64_t{plan.interleave}, int64_t(plan.micro_batch),
-                   int64_t(plan.accumulation), std::string(kRecomputeNames[size_t(plan.recompute)]),
-                   std::string(kOffloadNames[size_t(plan.offload)])});
+    table.add_row(cost.bytes, cost.seconds, tokens_per_s_gpu(plan, cost.seconds), plan.stage,
+                  plan.shards(), plan.tensor, plan.pipeline, plan.interleave, plan.micro_batch,
+                  plan.accumulation, kRecomputeNames[size_t(plan.recompute)],
+                  kOffloadNames[size_t(plan.offload)]);
   }
 }
 

@@ -91,8 +91,8 @@ void add_wire(Report& report, const PlannedStep& step) {
                                            {"seconds"},
                                            {"exposed_seconds", "exposed"}});
   for (const auto& [names, row] : rows)
-    table.add_row({names[0], names[1], names[2], names[3], row.calls, int64_t(row.bytes),
-                   int64_t(row.between_hosts), row.seconds, row.exposed});
+    table.add_row(names[0], names[1], names[2], names[3], row.calls, row.bytes, row.between_hosts,
+                  row.seconds, row.exposed);
 }
 
 void add_strategies(Report& report, const std::vector<PlannedStep>& steps) {
@@ -105,7 +105,7 @@ void add_strategies(Report& report, const std::vector<PlannedStep>& steps) {
                                  {"exposed_comm_seconds", "exposed s"}});
   Table& table = report.add_table("strategies", std::move(columns));
   for (const PlannedStep& step : steps) {
-    std::vector<Cell> row = {std::string(step.plan.strategy.name)};
+    std::vector<Cell> row = make_row(step.plan.strategy.name);
     for (const uint64_t bytes : step.memory.peak) row.emplace_back(int64_t(bytes));
     row.insert(row.end(),
                {int64_t(total_of(step.memory.peak)), int64_t(sent_by(step.traffic, step.rank)),
@@ -133,16 +133,14 @@ void add_choices(Report& report, const RunChoices& choices) {
     const RunConfig& run = choices.settings[i];
     const auto& beside = step.plan.step.program.offloaded_bytes;
     const bool both = run.offload.parameters != OffloadTo::kNone;
-    table.add_row({int64_t(total_of(step.memory.peak)), int64_t(beside[size_t(Storage::kHost)]),
-                   int64_t(beside[size_t(Storage::kFile)]), step.time.seconds,
-                   step.time.exposed_seconds, run.parallel.strategy,
-                   int64_t{step.plan.step.program.groups.shard_size},
-                   int64_t{run.train.micro_batch}, int64_t{run.train.grad_accum},
-                   std::string(run.train.recompute),
-                   both                                        ? "all"
-                   : run.offload.optimizer == OffloadTo::kNone ? "none"
-                                                               : "optimizer",
-                   int64_t(sent_by(step.traffic, step.rank))});
+    table.add_row(total_of(step.memory.peak), beside[size_t(Storage::kHost)],
+                  beside[size_t(Storage::kFile)], step.time.seconds, step.time.exposed_seconds,
+                  run.parallel.strategy, step.plan.step.program.groups.shard_size,
+                  run.train.micro_batch, run.train.grad_accum, std::string(run.train.recompute),
+                  both                                        ? "all"
+                  : run.offload.optimizer == OffloadTo::kNone ? "none"
+                                                              : "optimizer",
+                  sent_by(step.traffic, step.rank));
   }
 }
 

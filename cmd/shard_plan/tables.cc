@@ -62,11 +62,10 @@ void add_units(Report& report, const PlannedStep& step) {
   for (size_t unit = 0; unit < step.plan.layout.units.size(); ++unit) {
     const UnitSpec& spec = step.plan.architecture.units[unit];
     const size_t elements = step.plan.layout.units[unit].flat.count;
-    table.add_row({int64_t(unit), int64_t{step.plan.layout.wrap_of[unit]}, spec.name,
-                   int64_t(spec.tensors.size()), int64_t(spec.parameter_count()),
-                   int64_t(spec.trainable_count()), int64_t(elements - spec.parameter_count()),
-                   int64_t(elements), int64_t(elements / size_t(program.optimizer_shards)),
-                   int64_t(kept.bytes * elements / step.plan.layout.count), exposed[int(unit)]});
+    table.add_row(unit, step.plan.layout.wrap_of[unit], spec.name, spec.tensors.size(),
+                  spec.parameter_count(), spec.trainable_count(), elements - spec.parameter_count(),
+                  elements, elements / size_t(program.optimizer_shards),
+                  kept.bytes * elements / step.plan.layout.count, exposed[int(unit)]);
   }
 }
 
@@ -84,8 +83,7 @@ void add_tensors(Report& report, const PlannedStep& step) {
     const UnitSpec& unit = step.plan.architecture.units[size_t(place.first)];
     const TensorSpec& tensor = unit.tensors[size_t(place.second)];
     const std::vector<int64_t> shape(tensor.shape.begin(), tensor.shape.end());
-    table.add_row(
-        {unit.name, tensor.name, shape, int64_t(tensor.count()), tensor.frozen, ranges_of(ranks)});
+    table.add_row(unit.name, tensor.name, shape, tensor.count(), tensor.frozen, ranges_of(ranks));
   }
 }
 
@@ -106,8 +104,8 @@ void add_classes(Report& report, const PlannedStep& step, const Gpu& gpu) {
                                               {"tflop"},
                                               {"gb"}});
   const auto add = [&](const std::string& name, double seconds, double ideal, Cell tflop, Cell gb) {
-    table.add_row({name, 1e3 * seconds, seconds / step.time.seconds, 1e3 * ideal, std::move(tflop),
-                   std::move(gb)});
+    table.add_row(name, 1e3 * seconds, seconds / step.time.seconds, 1e3 * ideal, std::move(tflop),
+                  std::move(gb));
   };
   std::vector<ClassTime> rows = classes.classes;
   std::ranges::stable_sort(rows, std::greater<>(), &ClassTime::seconds);
@@ -134,11 +132,10 @@ void add_program(Report& report, const PlannedStep& step) {
     const Op& op = step.plan.step.program.ops[id];
     const auto sends = traffic.find(OpId(id));
     table.add_row(
-        {int64_t(id), std::string(to_string(op.lane)), describe(op), int64_t(used_bytes(op, false)),
-         int64_t(used_bytes(op, true)),
-         sends == traffic.end() ? Cell() : Cell(int64_t(sends->second->sent[size_t(step.rank)])),
-         step.time.ops[id].begin, step.time.ops[id].end,
-         std::vector<int64_t>(op.after.begin(), op.after.end())});
+        id, to_string(op.lane), describe(op), used_bytes(op, false), used_bytes(op, true),
+        sends == traffic.end() ? Cell() : Cell(int64_t(sends->second->sent[size_t(step.rank)])),
+        step.time.ops[id].begin, step.time.ops[id].end,
+        std::vector<int64_t>(op.after.begin(), op.after.end()));
   }
 }
 

@@ -27,8 +27,7 @@ int run(const DiffOptions& options) {
   Table& table =
       report.add_table("changes", {{"change"}, {"part"}, {"what"}, {"first"}, {"second"}});
   for (const HostChange& change : changes)
-    table.add_row({std::string(to_string(change.kind)), change.part, change.what, change.first,
-                   change.second});
+    table.add_row(to_string(change.kind), change.part, change.what, change.first, change.second);
   print(report, options.format);
   return changes.empty() ? kExitOk : exit_code(ErrorKind::kMismatch);
 }

@@ -64,12 +64,12 @@ void print_report(const NcclHost& nccl, const Matrices& matrices, Format format)
   Table& cells = report.add_table("cells", {{"from"}, {"to"}, {"smi"}, {"nccl"}, {"nccl_used"}});
   for (size_t row = 0; row < devices.size(); ++row) {
     for (size_t column = 0; column < devices.size(); ++column)
-      cells.add_row({names[devices[row]], names[devices[column]], matrices.smi.cells[row][column],
-                     matrices.wired.cells[row][column], matrices.used.cells[row][column]});
+      cells.add_row(names[devices[row]], names[devices[column]], matrices.smi.cells[row][column],
+                    matrices.wired.cells[row][column], matrices.used.cells[row][column]);
   }
   Table& table = report.add_table("differences", {{"smi"}, {"nccl"}, {"why"}, {"cells"}});
   for (const MatrixDifference& one : compare(matrices.smi, matrices.used, nccl.paths, nccl.routes))
-    table.add_row({one.smi, one.nccl, one.why, int64_t(one.cells.size())});
+    table.add_row(one.smi, one.nccl, one.why, one.cells.size());
   print(report, format);
 }
 

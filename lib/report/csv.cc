@@ -49,7 +49,7 @@ std::string to_csv(const Report& report) {
   std::string text;
   if (!report.facts.empty()) {
     Table facts{"facts", {{"key"}, {"value"}}, {}};
-    for (const Fact& fact : report.facts) facts.add_row({fact.column.key, fact.value});
+    for (const Fact& fact : report.facts) facts.add_row(fact.column.key, fact.value);
     text = table_csv(facts);
   }
   for (const Table& table : report.tables) text += (text.empty() ? "" : "\n") + table_csv(table);

@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -49,6 +50,32 @@ struct Column {
   Style style = Style::kPlain;
 };
 
+// A cell of a number, a text, a list, a cell, or an optional one of these, which is blank if empty.
+template <class Value>
+Cell to_cell(Value&& value) {
+  using Plain = std::remove_cvref_t<Value>;
+  if constexpr (std::is_integral_v<Plain> && !std::is_same_v<Plain, bool>) {
+    return int64_t(value);
+  } else if constexpr (std::is_convertible_v<Value, std::string_view> &&
+                       !std::is_same_v<Plain, std::string>) {
+    return std::string(std::string_view(value));
+  } else if constexpr (requires { value.has_value(); }) {
+    return value.has_value() ? to_cell(*std::forward<Value>(value)) : Cell();
+  } else {
+    return std::forward<Value>(value);
+  }
+}
+
+// Cells of such values. Not a list in braces: GCC 12 destroys elements of one that are not there
+// yet, where memory runs out while they are made.
+template <class... Values>
+std::vector<Cell> make_row(Values&&... values) {
+  std::vector<Cell> row;
+  row.reserve(sizeof...(values));
+  (row.push_back(to_cell(std::forward<Values>(values))), ...);
+  return row;
+}
+
 // In text, columns that hold any string are aligned left, all others right.
 struct Table {
   std::string name;  // key of the array of rows in JSON
@@ -58,6 +85,12 @@ struct Table {
 
   // One cell per column, or kInternal.
   void add_row(std::vector<Cell> row);
+  // Likewise, of the values of make_row().
+  template <class... Values>
+  requires(sizeof...(Values) > 1 || !(std::is_convertible_v<Values, std::vector<Cell>> &&
+                                      ...)) void add_row(Values&&... values) {
+    add_row(make_row(std::forward<Values>(values)...));
+  }
 };
 
 struct Fact {

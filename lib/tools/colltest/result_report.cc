@@ -153,16 +153,15 @@ void add_devices(Report& report, std::span<const RankInfo> ranks) {
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const RankInfo& info = ranks[rank];
     const bool on_gpu = info.gpu >= 0;
-    table.add_row({int64_t(rank), int64_t{info.pid}, std::string(info.host.data()),
-                   std::string(info.processor.data()), on_gpu ? Cell(int64_t{info.gpu}) : Cell(),
-                   on_gpu ? Cell(std::string(info.bus_id.data())) : Cell()});
+    table.add_row(rank, info.pid, info.host.data(), info.processor.data(),
+                  on_gpu ? Cell(int64_t{info.gpu}) : Cell(),
+                  on_gpu ? Cell(std::string(info.bus_id.data())) : Cell());
   }
 }
 
 void add_copies(Report& report, std::span<const CopyRate> copies) {
   Table& table = report.add_table("copies", {{"rank"}, {"from_rank"}, {"gb_per_s"}});
-  for (const CopyRate& copy : copies)
-    table.add_row({int64_t{copy.rank}, int64_t{copy.from}, copy.bytes_per_s / 1e9});
+  for (const CopyRate& copy : copies) table.add_row(copy.rank, copy.from, copy.bytes_per_s / 1e9);
 }
 
 }  // namespace

@@ -13,15 +13,9 @@ namespace {
 std::vector<Cell> plan_row(const BenchCase& bench, const AlgorithmPlan& plan, int world_size) {
   const Bandwidth expected =
       bandwidth(*bench.operation, bench.size_bytes(), plan.predicted_seconds, world_size);
-  return {std::string(bench.operation->name),
-          int64_t(bench.size_bytes()),
-          std::string(to_string(bench.dtype)),
-          std::string(plan.algorithm->name),
-          int64_t{plan.channels},
-          int64_t(plan.segment_bytes),
-          plan.predicted_seconds * 1e6,
-          expected.busbw,
-          plan.reason};
+  return make_row(bench.operation->name, bench.size_bytes(), to_string(bench.dtype),
+                  plan.algorithm->name, plan.channels, plan.segment_bytes,
+                  plan.predicted_seconds * 1e6, expected.busbw, plan.reason);
 }
 
 }  // namespace

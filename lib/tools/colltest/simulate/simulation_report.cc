@@ -19,16 +19,11 @@ std::vector<Cell> row_of(const BenchCase& bench, const Simulated& simulated) {
   const auto bytes = [&](size_t elements) { return int64_t(elements * size_of(bench.dtype)); };
   const Bandwidth reached =
       bandwidth(*bench.operation, bench.size_bytes(), result.seconds, simulated.shape.world_size);
-  return {std::string(bench.operation->name),
-          int64_t(bench.size_bytes()),
-          std::string(to_string(bench.dtype)),
-          std::string(simulated.algorithm->name),
-          simulated.shape.segment > 0 ? Cell(bytes(simulated.shape.segment)) : Cell(),
-          result.seconds * 1e6,
-          reached.algbw,
-          reached.busbw,
-          int64_t(*std::ranges::max_element(result.bytes_sent)),
-          int64_t(result.events)};
+  return make_row(bench.operation->name, bench.size_bytes(), to_string(bench.dtype),
+                  simulated.algorithm->name,
+                  simulated.shape.segment > 0 ? Cell(bytes(simulated.shape.segment)) : Cell(),
+                  result.seconds * 1e6, reached.algbw, reached.busbw,
+                  *std::ranges::max_element(result.bytes_sent), result.events);
 }
 
 }  // namespace
@@ -68,8 +63,8 @@ SimulationReport::SimulationReport(std::vector<Fact> facts, std::span<const Benc
 void SimulationReport::add(const BenchCase& bench, const Simulated& simulated) {
   done_.report.tables[0].add_row(row_of(bench, simulated));
   for (const LinkLoad& load : simulated.result.busiest) {
-    done_.report.tables[1].add_row({std::string(bench.operation->name), int64_t(bench.size_bytes()),
-                                    load.name, int64_t(load.bytes), load.utilisation});
+    done_.report.tables[1].add_row(bench.operation->name, bench.size_bytes(), load.name, load.bytes,
+                                   load.utilisation);
   }
   if (traces(bench)) done_.trace = to_chrome_trace(simulated.result);
 }

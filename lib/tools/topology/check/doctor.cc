@@ -148,8 +148,7 @@ Report doctor_report(const HostTree& host, const std::vector<Diagnosis>& diagnos
   Table& table = report.add_table("checks", {{"id"}, {"verdict"}, {"seen"}, {"why"}, {"remedy"}});
   for (const Diagnosis& one : diagnoses) {
     const auto& [check, seen] = one;
-    table.add_row({std::string(check->id), std::string(to_string(seen.verdict)), seen.what,
-                   std::string(check->why), one.remedy()});
+    table.add_row(check->id, to_string(seen.verdict), seen.what, check->why, one.remedy());
   }
   return report;
 }

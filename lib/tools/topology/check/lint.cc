@@ -110,9 +110,8 @@ Report lint_report(std::span<const LintFinding> findings, const std::string& nam
   Table& table = report.add_table(
       "findings", {{"rule"}, {"severity"}, {"line"}, {"column"}, {"what"}, {"why"}, {"fix"}});
   for (const LintFinding& one : findings) {
-    table.add_row({std::string(one.rule->id), std::string(to_string(one.rule->severity)),
-                   int64_t{one.place.line}, int64_t{one.place.column}, one.what,
-                   std::string(one.rule->why), std::string(one.rule->fix)});
+    table.add_row(one.rule->id, to_string(one.rule->severity), one.place.line, one.place.column,
+                  one.what, one.rule->why, one.rule->fix);
   }
   return report;
 }
@@ -121,8 +120,7 @@ Report lint_rules_report() {
   Report report{.schema = "gxp.topo.lint-rules/1"};
   Table& table = report.add_table("rules", {{"id"}, {"severity"}, {"what"}, {"why"}, {"fix"}});
   for (const LintRule& rule : lint_rules()) {
-    table.add_row({std::string(rule.id), std::string(to_string(rule.severity)),
-                   std::string(rule.what), std::string(rule.why), std::string(rule.fix)});
+    table.add_row(rule.id, to_string(rule.severity), rule.what, rule.why, rule.fix);
   }
   return report;
 }

@@ -108,11 +108,10 @@ Table table_of(std::span<const MeasuredLink> links, const HostTree* host) {
   for (const MeasuredLink& link : links) {
     const LinkEnds ends = host == nullptr ? LinkEnds() : ends_of(*host, link);
     const bool has_interface = !link.interface.empty();
-    table.add_row({int64_t{link.from}, int64_t{link.to}, link.from_host, link.to_host,
-                   link.one_host, link.transport, link.latency_s * 1e6, link.gb_per_s,
-                   has_interface ? Cell(link.interface) : Cell(),
-                   has_interface ? Cell(link.link_gb_per_s) : Cell(), name_of(ends.from),
-                   name_of(ends.to)});
+    table.add_row(
+        link.from, link.to, link.from_host, link.to_host, link.one_host, link.transport,
+        link.latency_s * 1e6, link.gb_per_s, has_interface ? Cell(link.interface) : Cell(),
+        has_interface ? Cell(link.link_gb_per_s) : Cell(), name_of(ends.from), name_of(ends.to));
   }
   return table;
 }

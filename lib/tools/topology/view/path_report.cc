@@ -158,9 +158,9 @@ void add_hops(Report& report, const HostTree& host, const NcclPath& path) {
   for (size_t i = 0; i < path.hops.size(); ++i) {
     const PathHop& hop = path.hops[i];
     const bool hop_is_told = unknown_speed(host, {.hops = {hop}}).empty();
-    table.add_row({hop_end(names, hop.from), hop_end(names, hop.to), link_name(host, hop.kind),
-                   told_rate(hop_is_told, hop.gb_per_s), known_rate(hop.physical_gb_per_s),
-                   std::string(is_told && int(i) == path.limiting_hop() ? "limits" : "")});
+    table.add_row(hop_end(names, hop.from), hop_end(names, hop.to), link_name(host, hop.kind),
+                  told_rate(hop_is_told, hop.gb_per_s), known_rate(hop.physical_gb_per_s),
+                  is_told && int(i) == path.limiting_hop() ? "limits" : "");
   }
 }
 
@@ -237,10 +237,9 @@ void add_paths(Table& table, const NcclRoutes& routes, size_t tree) {
         return std::string(host.places_known ? to_string(known) : "unknown");
       };
       const bool is_told = unknown_speed(host, path).empty();
-      table.add_row({names[from], names[to], type(path.type), told_rate(is_told, path.gb_per_s),
-                     is_told ? limiting_hop(names, path) : "", int64_t(tree), type(used.type),
-                     told_rate(is_told, used.gb_per_s),
-                     std::string(used.via == kNoPart ? "" : names[used.via])});
+      table.add_row(names[from], names[to], type(path.type), told_rate(is_told, path.gb_per_s),
+                    is_told ? limiting_hop(names, path) : "", tree, type(used.type),
+                    told_rate(is_told, used.gb_per_s), used.via == kNoPart ? "" : names[used.via]);
     }
   }
 }

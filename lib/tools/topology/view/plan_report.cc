@@ -74,9 +74,9 @@ void add_channels(Report& report, const ClusterPlan& plan) {
     int64_t number = 0;
     for (const RingChannel& channel : plan.rings[kind].channels) {
       const int nic = channel.ring.nic;
-      table.add_row({int64_t(kind), number++, channel.gb_per_s,
-                     nic < 0 ? Cell() : Cell(routes.name(routes.place_of_nic(nic))),
-                     gpus_of(routes, channel.ring)});
+      table.add_row(kind, number++, channel.gb_per_s,
+                    nic < 0 ? Cell() : Cell(routes.name(routes.place_of_nic(nic))),
+                    gpus_of(routes, channel.ring));
     }
   }
 }
@@ -93,10 +93,9 @@ void add_hosts(Report& report, const Topology& topology, const ClusterPlan& plan
     const auto above = [&](int tree) {
       return place == 0 ? Cell() : Cell(host_at(trees.parent(tree, place)).name);
     };
-    table.add_row({int64_t(place), host.name,
-                   host.tree == kNoTree ? Cell() : Cell(int64_t(host.tree)),
-                   host.leaves.empty() ? Cell() : Cell(topology.switches[host.leaves[0]].name),
-                   above(0), above(1)});
+    table.add_row(place, host.name, host.tree == kNoTree ? Cell() : Cell(int64_t(host.tree)),
+                  host.leaves.empty() ? Cell() : Cell(topology.switches[host.leaves[0]].name),
+                  above(0), above(1));
   }
 }
 

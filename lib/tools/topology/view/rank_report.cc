@@ -111,9 +111,9 @@ class Writer {
                                               {"peer_to_peer", "peer-to-peer"},
                                               {"because"}});
     for (const RankPeer& peer : view_.peers) {
-      table.add_row({int64_t{peer.rank}, names_[peer.gpu], std::string(to_string(peer.route.type)),
-                     rounded(peer.route.gb_per_s), name_or_null(peer.route.via),
-                     word_of(peer.peer_to_peer), reason(peer.peer_to_peer)});
+      table.add_row(peer.rank, names_[peer.gpu], to_string(peer.route.type),
+                    rounded(peer.route.gb_per_s), name_or_null(peer.route.via),
+                    word_of(peer.peer_to_peer), reason(peer.peer_to_peer));
     }
   }
 
@@ -127,9 +127,9 @@ class Writer {
                                               {"gpu_direct_send", "GPUDirect sends"},
                                               {"gpu_direct_receive", "receives"}});
     for (const RankNic& nic : view_.nics) {
-      table.add_row({names_[nic.port], nic.is_own, std::string(to_string(nic.route.type)),
-                     rounded(nic.route.gb_per_s), name_or_null(nic.route.via), word_of(nic.send),
-                     word_of(nic.receive)});
+      table.add_row(names_[nic.port], nic.is_own, to_string(nic.route.type),
+                    rounded(nic.route.gb_per_s), name_or_null(nic.route.via), word_of(nic.send),
+                    word_of(nic.receive));
     }
   }
 
@@ -144,10 +144,10 @@ class Writer {
         return !rail.ports.empty() && one.port == rail.ports[0];
       });
       if (nic == view_.nics.end())
-        table.add_row({rail.local_ranks, {}, {}, {}});
+        table.add_row(rail.local_ranks, Cell(), Cell(), Cell());
       else
-        table.add_row({rail.local_ranks, names_of(rail.ports),
-                       std::string(to_string(nic->route.type)), name_or_null(nic->route.via)});
+        table.add_row(rail.local_ranks, names_of(rail.ports), to_string(nic->route.type),
+                      name_or_null(nic->route.via));
     }
   }
 
@@ -160,8 +160,8 @@ class Writer {
                                                {"next_by", "by"},
                                                {"gb_per_s", "GB/s"}});
     for (const RingNeighbours& ring : view_.neighbours.rings) {
-      table.add_row({ring.channels, int64_t{ring.previous}, ring.previous_by, int64_t{ring.next},
-                     ring.next_by, rounded(ring.gb_per_s)});
+      table.add_row(ring.channels, ring.previous, ring.previous_by, ring.next, ring.next_by,
+                    rounded(ring.gb_per_s));
     }
   }
 
@@ -172,8 +172,7 @@ class Writer {
                                                {"parent", "parent rank"},
                                                {"children", "child ranks"}});
     for (const TreeNeighbours& tree : view_.neighbours.trees) {
-      table.add_row({tree.channels, tree.trees, tree.parent ? Cell(int64_t{*tree.parent}) : Cell(),
-                     tree.children});
+      table.add_row(tree.channels, tree.trees, tree.parent, tree.children);
     }
   }
 
@@ -189,8 +188,8 @@ class Writer {
         if (is_end_of_network(host_[part]) && host_.find_above(part, PartKind::kNumaNode) == node)
           nics.push_back(part);
       }
-      table.add_row({names_[node], cpus_of(host_[node]).to_list(),
-                     bytes > 0 ? Cell(int64_t(bytes)) : Cell(), names_of(nics)});
+      table.add_row(names_[node], cpus_of(host_[node]).to_list(),
+                    bytes > 0 ? Cell(int64_t(bytes)) : Cell(), names_of(nics));
     }
   }
 
@@ -199,7 +198,7 @@ class Writer {
     notes.insert(notes.end(), view_.neighbours.notes.begin(), view_.neighbours.notes.end());
     if (notes.empty()) return;
     Table& table = report_.add_table("notes", {{"text", "notes"}});
-    for (const std::string& note : notes) table.add_row({note});
+    for (const std::string& note : notes) table.add_row(note);
   }
 
   const Topology& topology_;

@@ -133,9 +133,9 @@ void add_devices(Table& table, const HostTree& host, const std::vector<std::stri
 void add_links(Table& table, const HostTree& host, const std::vector<std::string>& names,
                size_t tree) {
   for (const CrossLink& link : host.cross_links()) {
-    table.add_row({std::string(to_string(link.kind)), names[link.from],
-                   link.to == kNoPart ? Cell() : Cell(names[link.to]), text_or_null(link.target),
-                   int64_t{link.count}, positive_or_null(link.gb_per_s), int64_t(tree)});
+    table.add_row(to_string(link.kind), names[link.from],
+                  link.to == kNoPart ? Cell() : Cell(names[link.to]), text_or_null(link.target),
+                  link.count, positive_or_null(link.gb_per_s), tree);
   }
 }
 
@@ -155,11 +155,10 @@ void add_channels(Report& report, const std::vector<ChannelGraph>& graphs) {
       std::vector<int64_t> gpus, nets;
       for (const ChannelDevice& device : graph.channels[channel].devices)
         (device.kind == ChannelDevice::Kind::kGpu ? gpus : nets).push_back(device.dev);
-      table.add_row({known_of(graph.id),
-                     graph.pattern ? Cell(std::string(name_of_pattern(*graph.pattern))) : Cell(),
-                     int64_t(channel), gpus, nets, known_of(graph.speed_intra),
-                     known_of(graph.speed_inter), text_or_null(graph.type_intra),
-                     text_or_null(graph.type_inter)});
+      table.add_row(known_of(graph.id),
+                    graph.pattern ? Cell(std::string(name_of_pattern(*graph.pattern))) : Cell(),
+                    channel, gpus, nets, known_of(graph.speed_intra), known_of(graph.speed_inter),
+                    text_or_null(graph.type_intra), text_or_null(graph.type_inter));
     }
   }
 }
@@ -167,7 +166,7 @@ void add_channels(Report& report, const std::vector<ChannelGraph>& graphs) {
 void add_texts(Report& report, const char* name, const std::vector<std::string>& texts) {
   if (texts.empty()) return;
   Table& table = report.add_table(name, {{"text"}});
-  for (const std::string& text : texts) table.add_row({text});
+  for (const std::string& text : texts) table.add_row(text);
 }
 
 void add_network(Report& report, const Topology& topology) {
@@ -179,14 +178,14 @@ void add_network(Report& report, const Topology& topology) {
     std::string leaves;
     for (const size_t leaf : host.leaves)
       leaves += (leaves.empty() ? "" : ",") + topology.switches[leaf].name;
-    hosts.add_row({host.name, host.tree == kNoTree ? Cell() : Cell(int64_t(host.tree)),
-                   text_or_null(leaves)});
+    hosts.add_row(host.name, host.tree == kNoTree ? Cell() : Cell(int64_t(host.tree)),
+                  text_or_null(leaves));
   }
   Table& switches =
       report.add_table("switches", {{"name"}, {"kind"}, {"above"}, {"uplink_gb_per_s"}});
   for (const NetworkSwitch& one : topology.switches) {
-    switches.add_row({one.name, std::string(one.is_block ? "block" : "switch"),
-                      switch_or_null(one.above), positive_or_null(one.uplink_gb_per_s)});
+    switches.add_row(one.name, one.is_block ? "block" : "switch", switch_or_null(one.above),
+                     positive_or_null(one.uplink_gb_per_s));
   }
 }
 
