@@ -1,22 +1,85 @@
 #include "lib/device/cuda_stream.h"
 
+#include <cuda_runtime_api.h>
+#include <nvtx3/nvToolsExt.h>
+
 #include <chrono>
+#include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
+#include <type_traits>
 
 #include "lib/base/bytes.h"
 #include "lib/base/log.h"
 #include "lib/device/cuda_check.h"
-#include "lib/device/cuda_graph.h"
-#include "lib/device/cuda_range.h"
 #include "lib/device/cuda_timed_event.h"
 #include "lib/device/cuda_wait.h"
 #include "lib/device/work_queue.h"
 
 namespace gxp {
 namespace {
+
+// CUDA graphs: kernels and copies that were recorded, and are queued again by one call. If the
+// kernels are short, launching them dominates the time: some microseconds each.
+class CudaGraph {
+ public:
+  // Records the work that `start` queues, on `stream` alone, with its arguments as they are now;
+  // nothing runs. Until it returns this thread may neither wait for the GPU nor allocate or free
+  // its memory: kDevice, or an exception of `start`. Source: CUDA C++ Programming Guide, CUDA
+  // Graphs, Stream Capture.
+  CudaGraph(cudaStream_t stream, const std::function<void()>& start);
+  // Queues it. It may be destroyed before it is done.
+  void launch(cudaStream_t stream) const;
+
+ private:
+  template <class Handle>
+  using Owned = std::unique_ptr<std::remove_pointer_t<Handle>,
+                                cudaError_t (*)(std::remove_pointer_t<Handle>*)>;
+  Owned<cudaGraphExec_t> executable_;
+};
+
+CudaGraph::CudaGraph(cudaStream_t stream, const std::function<void()>& start)
+    : executable_(nullptr, cudaGraphExecDestroy) {
+  // Other threads may do what they like meanwhile: the streams of other lanes are theirs.
+  check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
+             "begin to record a CUDA graph");
+  std::exception_ptr failure;
+  try {
+    start();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  cudaGraph_t recorded = nullptr;
+  const cudaError_t ended = cudaStreamEndCapture(stream, &recorded);
+  const Owned<cudaGraph_t> graph(recorded, cudaGraphDestroy);
+  if (failure) {
+    cudaGetLastError();  // of the end, which the failure explains
+    std::rethrow_exception(failure);
+  }
+  check_cuda(ended, "record a CUDA graph");
+  cudaGraphExec_t made = nullptr;
+  check_cuda(cudaGraphInstantiate(&made, recorded, 0), "make a CUDA graph");
+  executable_.reset(made);
+}
+
+void CudaGraph::launch(cudaStream_t stream) const {
+  check_cuda(cudaGraphLaunch(executable_.get(), stream), "queue a CUDA graph");
+}
+
+// Names for profilers: NVTX ranges (NVIDIA Tools Extension, header-only version 3, in the CUDA
+// toolkit). Without a profiler attached a range is two tests of a pointer.
+
+// The work of this thread during the object's lifetime is shown as `name`. Ranges of a thread nest.
+class CudaRange {
+ public:
+  explicit CudaRange(const std::string& name) { nvtxRangePushA(name.c_str()); }
+  CudaRange(const CudaRange&) = delete;
+  CudaRange& operator=(const CudaRange&) = delete;
+  ~CudaRange() { nvtxRangePop(); }
+};
 
 class CudaEvent final : public Event {
  public:
