@@ -11,10 +11,8 @@
 #include <cstdint>
 #include <variant>
 
-#include "kernels/math/adamw.h"
 #include "kernels/math/gelu.h"
-#include "kernels/math/lion.h"
-#include "kernels/math/momentum.h"
+#include "kernels/math/optimizer_steps.h"
 #include "kernels/math/silu.h"
 
 namespace gxp {
