@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/transport/verbs/verbs_messages.h"
+#include "lib/transport/verbs/verbs_channel.h"
 #include "tests/transport/mishaps.h"
 
 using namespace gxp;

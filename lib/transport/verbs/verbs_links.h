@@ -4,11 +4,62 @@
 
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
-#include "lib/transport/verbs/verbs_link.h"
+#include "lib/transport/link.h"
+#include "lib/transport/verbs/verbs_receiver.h"
+#include "lib/transport/verbs/verbs_sender.h"
 
 namespace gxp {
+
+// What all links of a rank use.
+struct VerbsCommon {
+  VerbsFunctions verbs{};
+  std::vector<std::unique_ptr<VerbsDevice>> devices{};  // by the rank's own ports
+  std::unique_ptr<VerbsRegistrations> registrations{};
+  VerbsGpu gpu{};
+};
+
+// One peer's link: its sends, its receives, and the handling of their completions.
+class VerbsLink final : public PeerLink {
+ public:
+  // Owners of `common`: the links, and their group, which goes first.
+  VerbsLink(std::shared_ptr<VerbsCommon> common, int peer, std::vector<VerbsRoute> routes,
+            size_t slot_bytes)
+      : common_(std::move(common)),
+        channel_(peer, std::move(routes), *common_->registrations, slot_bytes),
+        sender_(channel_, *common_->registrations),
+        receiver_(peer, channel_, *common_->registrations, common_->gpu) {}
+
+  bool supports_memory(MemorySpace space) const override {
+    return space == MemorySpace::kHost || common_->gpu.device != nullptr;
+  }
+  void post_send(PendingMessage& send) override;
+  void post_receive(PendingMessage& receive) override { receiver_.post(receive); }
+  bool progress() override;
+  std::string_view closed() const override { return channel_.closed(); }
+  bool failed() const override { return channel_.failed(); }
+  void shut_down(std::string_view /*reason*/) noexcept override { channel_.say_end(); }
+
+  // For the group.
+  [[nodiscard]] VerbsChannel& channel() { return channel_; }
+  // One of this link's requests is done, or has failed.
+  void complete(const WorkId& id, const ibv_wc& completion);
+  // The operations and their memory are gone. Where a device may still use that memory, the
+  // connection ends without a word; else the peer can be told.
+  void stop() noexcept;
+
+ private:
+  void take_message(uint16_t slot, size_t bytes);
+
+  std::shared_ptr<VerbsCommon> common_;
+  VerbsChannel channel_;
+  VerbsSender sender_;
+  VerbsReceiver receiver_;
+  bool moved_ = false;  // completions have come since the last look
+  bool stopped_ = false;
+};
 
 class VerbsLinks final : public LinkGroup {
  public:
