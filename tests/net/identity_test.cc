@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <vector>
 
-#include "lib/net/identity/slurm_list.h"
 #include "tests/catch.h"
 #include "tests/error_of.h"
 

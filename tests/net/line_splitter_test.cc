@@ -1,4 +1,4 @@
-#include "lib/net/launch/line_splitter.h"
+#include "lib/net/launch/child_process.h"
 
 #include <vector>
 

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -66,6 +67,30 @@ struct Start {
 }
 
 }  // namespace
+
+std::optional<std::string> LineSplitter::next() {
+  const size_t newline = pending_.find('\n', std::max(start_, searched_));
+  size_t end = newline + 1;
+  if (newline == std::string::npos) {
+    searched_ = pending_.size();
+    if (pending_.size() - start_ < kMaxLineBytes) {
+      pending_.erase(0, start_);
+      searched_ -= start_;
+      start_ = 0;
+      return std::nullopt;
+    }
+    end = start_ + kMaxLineBytes;
+  }
+  std::string line = pending_.substr(start_, end - start_);
+  start_ = end;
+  return line;
+}
+
+std::string LineSplitter::rest() {
+  std::string rest = pending_.substr(start_);
+  *this = LineSplitter();
+  return rest;
+}
 
 ChildProcess::ChildProcess(int rank, const Program& program) : rank_(rank) {
   sigemptyset(&sent_);
