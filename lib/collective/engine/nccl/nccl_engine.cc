@@ -8,17 +8,56 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/collective/algorithm/call.h"
 #include "lib/collective/engine/gather.h"
 #include "lib/collective/engine/library_wait.h"
 #include "lib/collective/engine/nccl/nccl_calls.h"
 #include "lib/collective/engine/nccl/nccl_communicator.h"
 #include "lib/collective/engine/nccl/nccl_join.h"
 #include "lib/collective/engine/nccl/nccl_memory.h"
-#include "lib/collective/engine/nccl/nccl_queued_call.h"
 #include "lib/collective/engine/nccl/nccl_reduction.h"
+#include "lib/collective/engine/queued_call.h"
+#include "lib/transport/abort_flag.h"
 
 namespace gxp {
 namespace {
+
+// A call of NCCL's between two marks of the queue.
+class NcclQueuedCall final : public QueuedCall {
+ public:
+  struct Parts {
+    Call call;
+    uint8_t group = 0;
+    std::shared_ptr<NcclCommunicator> comm;  // owners: the engine and its queued calls
+    std::shared_ptr<AbortFlag> aborted;      // owners: the engines and the store's alarm
+    FlightRecorder* recorder = nullptr;      // learns of the call when the GPU comes to it
+  };
+  NcclQueuedCall(Parts parts, std::unique_ptr<NcclMark> begin, std::unique_ptr<NcclMark> end)
+      : parts_(std::move(parts)), begin_(std::move(begin)), end_(std::move(end)) {}
+  [[nodiscard]] Progress look() override;
+
+ private:
+  Parts parts_;
+  std::unique_ptr<NcclMark> begin_;
+  std::unique_ptr<NcclMark> end_;
+  bool has_begun_ = false;
+};
+
+QueuedCall::Progress NcclQueuedCall::look() {
+  // A call that has ended by an abort is not done.
+  parts_.aborted->check();
+  static_cast<void>(parts_.comm->is_ready());
+  if (!has_begun_) {
+    if (!begin_->passed()) return Progress::kWaits;
+    has_begun_ = true;
+    if (parts_.recorder != nullptr)
+      parts_.recorder->enter(parts_.call, "nccl", parts_.group, Deadline::Clock::now());
+  }
+  if (!end_->passed()) return Progress::kRuns;
+  parts_.aborted->check();
+  if (parts_.recorder != nullptr) parts_.recorder->done();
+  return Progress::kDone;
+}
 
 // What a rank tells the others of its group.
 struct PlaceOfRank {
