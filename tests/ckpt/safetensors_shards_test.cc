@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "lib/ckpt/format.h"
-#include "lib/ckpt/tensor_blocks.h"
 #include "tests/catch.h"
 #include "tests/ckpt/samples.h"
 
