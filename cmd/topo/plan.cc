@@ -13,8 +13,9 @@
 #include "lib/tools/topology/read/sources.h"
 #include "lib/tools/topology/read/topology.h"
 #include "lib/tools/topology/rings/plan_graphs.h"
-#include "lib/tools/topology/rings/seat_plan.h"
+#include "lib/tools/topology/rings/rank_seats.h"
 #include "lib/tools/topology/view/plan_report.h"
+#include "lib/topo/plan/plan_file.h"
 
 namespace gxp {
 namespace {

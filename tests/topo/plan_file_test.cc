@@ -3,7 +3,8 @@
 #include "lib/tools/topology/read/slurm_topology.h"
 #include "lib/tools/topology/read/sources.h"
 #include "lib/tools/topology/read/topology.h"
-#include "lib/tools/topology/rings/seat_plan.h"
+#include "lib/tools/topology/rings/cluster_plan.h"
+#include "lib/tools/topology/rings/rank_seats.h"
 #include "tests/catch.h"
 #include "tests/topo/complaint.h"
 

@@ -1,18 +1,69 @@
 #include "lib/tools/colltest/link_probe.h"
 
 #include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <fstream>
+#include <map>
+#include <sstream>
 
 #include "lib/base/deadline.h"
+#include "lib/base/fd.h"
 #include "lib/base/median.h"
-#include "lib/tools/colltest/interface_traffic.h"
 
 namespace gxp {
 namespace {
+
+// Which network interface of this host carried something: by the OS's counters.
+using InterfaceBytes = std::map<std::string, uint64_t>;
+
+constexpr int kSentColumn = 8;  // of /proc/net/dev, counted from 0 behind the name
+
+// Bytes sent by each interface of this network namespace so far; empty where the OS does not
+// say.
+InterfaceBytes sent_by_interface() {
+  InterfaceBytes sent;
+  std::ifstream file("/proc/self/net/dev");
+  for (std::string line; std::getline(file, line);) {
+    const size_t colon = line.find(':');
+    if (colon == std::string::npos) continue;  // the two lines of the heading
+    std::istringstream columns(line.substr(colon + 1));
+    uint64_t value = 0;
+    for (int i = 0; i <= kSentColumn; ++i) columns >> value;
+    if (columns)
+      sent[line.substr(line.find_first_not_of(' '), colon - line.find_first_not_of(' '))] = value;
+  }
+  return sent;
+}
+
+// The interface that has sent most since then, if that is at least `bytes`; else "". Not the
+// loopback device, which is no link.
+std::string busiest_interface(const InterfaceBytes& before, uint64_t bytes) {
+  std::string busiest;
+  for (const auto& [name, now] : sent_by_interface()) {
+    const auto then = before.find(name);
+    const uint64_t sent = then == before.end() ? 0 : now - then->second;
+    if (name == "lo" || sent < bytes) continue;
+    busiest = name;
+    bytes = sent;
+  }
+  return busiest;
+}
+
+// Bytes of the largest packet that it sends, without the Ethernet header; 0: unknown.
+int mtu_of_interface(const std::string& name) {
+  ifreq request{};
+  if (name.empty() || name.size() >= sizeof request.ifr_name) return 0;
+  std::ranges::copy(name, request.ifr_name);
+  const Fd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (socket.get() < 0 || ioctl(socket.get(), SIOCGIFMTU, &request) != 0) return 0;
+  return request.ifr_mtu;
+}
 
 // Headers of each packet: Ethernet outside the MTU; IP, TCP and its timestamps inside.
 constexpr double kOutsideBytes = 14;

@@ -5,7 +5,7 @@
 
 #include "lib/base/error.h"
 #include "lib/collective/algorithm/schedule.h"
-#include "lib/tools/colltest/simulate/simulation_trace.h"
+#include "lib/tools/colltest/simulate/simulation_report.h"
 #include "lib/tools/topology/read/cluster_file.h"
 #include "tests/catch.h"
 #include "tests/tools/topology/regular_host.h"

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
-#include "lib/tools/colltest/simulate/simulation_trace.h"
+#include "lib/collective/algorithm/schedule.h"
 
 namespace gxp {
 namespace {
@@ -27,6 +28,20 @@ std::vector<Cell> row_of(const BenchCase& bench, const Simulated& simulated) {
 }
 
 }  // namespace
+
+std::string to_chrome_trace(const SimulationResult& result) {
+  constexpr double kMicroseconds = 1e6;
+  nlohmann::json events = nlohmann::json::array();
+  for (const SimulatedStep& step : result.steps) {
+    events.push_back({{"ph", "X"},
+                      {"name", to_string(step.step)},
+                      {"pid", 0},
+                      {"tid", step.rank},
+                      {"ts", step.begin_s * kMicroseconds},
+                      {"dur", (step.end_s - step.begin_s) * kMicroseconds}});
+  }
+  return nlohmann::json{{"traceEvents", std::move(events)}, {"displayTimeUnit", "ns"}}.dump();
+}
 
 std::string name_of(const Algorithm& algorithm, const BenchCase& bench) {
   return fmt::format("{} of {} by {}", bench.operation->name, format_bytes(bench.size_bytes()),

@@ -10,6 +10,12 @@
 
 namespace gxp {
 
+// A simulation as a trace for chrome://tracing and ui.perfetto.dev: a row for each rank, a bar for
+// each step. Source: "Trace Event Format", complete events (ph "X"), times in microseconds.
+
+// JSON of result.steps, so options.keep_steps must have been set.
+std::string to_chrome_trace(const SimulationResult& result);
+
 inline constexpr size_t kBusiestShown = 3;  // links of a case
 
 // "all_reduce of 64 MiB by ring"

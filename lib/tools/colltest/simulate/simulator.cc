@@ -1,6 +1,7 @@
 #include "lib/tools/colltest/simulate/simulator.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <deque>
 #include <numeric>
 #include <utility>
@@ -9,10 +10,69 @@
 #include "lib/base/error.h"
 #include "lib/collective/algorithm/schedule.h"
 #include "lib/tools/colltest/simulate/early_arrivals.h"
-#include "lib/tools/colltest/simulate/step_source.h"
 
 namespace gxp {
 namespace {
+
+// The steps of an algorithm, rank by rank in order, in bounded memory: a rank's steps are recorded
+// one window at a time, by running the algorithm again and skipping what has been used. With
+// w windows the algorithm runs w times, on average half through.
+class StepSource {
+ public:
+  // A window has this many steps, > 0.
+  StepSource(const Algorithm& algorithm, const CallShape& shape, size_t window);
+
+  // The rank's next step, valid until the next call for that rank; null after the last.
+  const CollectiveStep* next(int rank);
+
+ private:
+  struct Window {
+    std::vector<CollectiveStep> steps;
+    size_t first = 0;  // index of steps[0] among the rank's
+    size_t used = 0;
+    bool is_last = false;
+  };
+
+  void record(int rank, size_t first);
+
+  const Algorithm& algorithm_;
+  CallShape shape_;
+  size_t window_;
+  std::vector<Window> ranks_;
+};
+
+// Leaves an algorithm's function early.
+struct WindowIsFull {};
+
+StepSource::StepSource(const Algorithm& algorithm, const CallShape& shape, size_t window)
+    : algorithm_(algorithm), shape_(shape), window_(window), ranks_(size_t(shape.world_size)) {
+  GXP_ASSERT(window > 0);
+}
+
+const CollectiveStep* StepSource::next(int rank) {
+  Window& window = ranks_[size_t(rank)];
+  if (window.used == window.steps.size() && !window.is_last) {
+    record(rank, window.first + window.used);
+  }
+  return window.used == window.steps.size() ? nullptr : &window.steps[window.used++];
+}
+
+void StepSource::record(int rank, size_t first) {
+  Window& window = ranks_[size_t(rank)];
+  window.steps.clear();
+  window.first = first;
+  window.used = 0;
+  size_t skipped = 0;
+  try {
+    for_each_step(algorithm_, rank, shape_, [&](const CollectiveStep& step) {
+      if (skipped++ < first) return;
+      if (window.steps.size() == window_) throw WindowIsFull{};
+      window.steps.push_back(step);
+    });
+    window.is_last = true;
+  } catch (const WindowIsFull&) {  // the rest comes with the next window
+  }
+}
 
 enum class Phase : uint8_t {
   kReady,          // to begin its next step

@@ -11,7 +11,10 @@
 #include "lib/base/text/plural.h"
 #include "lib/tools/topology/nccl/nccl_host_routes.h"
 #include "lib/tools/topology/read/topology.h"
+#include "lib/tools/topology/rings/cluster_plan.h"
+#include "lib/tools/topology/rings/rank_order.h"
 #include "lib/topo/model/host_tree.h"
+#include "lib/topo/plan/plan_file.h"
 
 namespace gxp {
 namespace {
@@ -27,6 +30,23 @@ std::vector<int> ranks_of_source(const HostTree& host, const std::vector<PartId>
 }
 
 }  // namespace
+
+PlanFile plan_of_seats(const Topology& topology, const ClusterPlan& plan) {
+  PlanFile file{.topology = topology.name};
+  if (topology.trees.empty()) {
+    file.host_order.assign(plan.host_order.begin(), plan.host_order.end());
+    return file;
+  }
+  const RankSeats seats(topology);
+  std::vector<RankPlace> places;
+  for (size_t host = 0; host < topology.hosts.size(); ++host) {
+    const int ranks = int(seats.gpus(host).size());
+    file.ranks_of_hosts.push_back(ranks);
+    for (int rank = 0; rank < ranks; ++rank) places.push_back({host, seats.place_of({host, rank})});
+  }
+  file.plan = plan_of_ranks(topology, plan, places);
+  return file;
+}
 
 RankSeats::Kind RankSeats::read_kind(const HostTree& host) {
   const NcclPaths paths(host);

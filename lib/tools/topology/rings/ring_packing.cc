@@ -2,14 +2,197 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
+#include <optional>
+#include <span>
 #include <utility>
 
-#include "lib/tools/topology/rings/packing_program.h"
+#include "lib/base/error.h"
 
 namespace gxp {
 namespace {
+
+// The linear program behind plans: the largest total amount of several routes that share
+// capacities, and the price of a unit of each capacity.
+//
+//   most sum of x[w], where sum over w of uses[w][c] x[w] <= capacity[c] for each c, and x >= 0
+//
+// Ways are added one by one (column generation: Dantzig & Wolfe, Operations Research 8(1), 1960);
+// the primal simplex method with an explicit inverse goes on from where it stood. At the optimum,
+// the prices prove it: each way's uses cost at least 1, and all capacity costs what the sum is; a
+// further way can raise the sum only if it costs less than 1.
+// Ties, which hosts are full of, are broken by a relative change of capacities of less than 1e-6,
+// which the results do not contain.
+//   Cost   m^2 a step for m capacities.
+class PackingProgram {
+ public:
+  // Capacities are > 0.
+  explicit PackingProgram(std::vector<double> capacities);
+
+  // The capacities that one unit of the route uses, some perhaps several times; at least one.
+  void add_way(std::span<const uint32_t> uses);
+  [[nodiscard]] size_t ways() const { return ways_.size(); }
+  // The price of each capacity, at least 0.
+  [[nodiscard]] const std::vector<double>& prices() const { return prices_; }
+  // The amount of each way; they obey the capacities.
+  [[nodiscard]] std::vector<double> amounts() const;
+
+ private:
+  [[nodiscard]] double price_of(size_t way) const;
+  [[nodiscard]] bool improve();
+  void enter(int64_t column);
+  void find_prices();
+  [[nodiscard]] double inverse(size_t row, size_t column) const {
+    return inverse_[row * capacities_.size() + column];
+  }
+  [[nodiscard]] std::vector<double> direction_of(int64_t column) const;
+
+  struct Use {
+    uint32_t capacity;
+    double times;
+  };
+  std::vector<double> capacities_;
+  std::vector<std::vector<Use>> ways_;
+  std::vector<int64_t> basis_;   // by row: a way, or ~c for the slack of capacity c
+  std::vector<double> inverse_;  // of the basis
+  std::vector<double> values_;   // of the basis, with the changed capacities
+  std::vector<double> prices_;
+};
+
+constexpr double kSmall = 1e-9;
+constexpr int kMaxStepsPerRow = 50;  // a bound for what rounding could repeat
+
+// Between 0 and 1, different for each.
+double fraction_of(size_t index) {
+  const double golden = double(index + 1) * 0.6180339887498949;
+  return golden - double(int64_t(golden));
+}
+
+PackingProgram::PackingProgram(std::vector<double> capacities)
+    : capacities_(std::move(capacities)), prices_(capacities_.size(), 0) {
+  const size_t rows = capacities_.size();
+  inverse_.resize(rows * rows, 0);
+  for (size_t row = 0; row < rows; ++row) {
+    GXP_ASSERT(capacities_[row] > 0);
+    basis_.push_back(~int64_t(row));
+    inverse_[row * rows + row] = 1;
+    values_.push_back(capacities_[row] * (1 + 1e-7 * fraction_of(row)));
+  }
+}
+
+void PackingProgram::add_way(std::span<const uint32_t> uses) {
+  GXP_ASSERT(!uses.empty());
+  std::map<uint32_t, double> times;
+  for (const uint32_t capacity : uses) times[capacity] += 1;
+  ways_.emplace_back();
+  for (const auto& [capacity, count] : times) ways_.back().push_back({capacity, count});
+  for (size_t step = 0; step < kMaxStepsPerRow * capacities_.size(); ++step) {
+    if (!improve()) return;
+  }
+}
+
+double PackingProgram::price_of(size_t way) const {
+  double price = 0;
+  for (const Use& use : ways_[way]) price += prices_[use.capacity] * use.times;
+  return price;
+}
+
+// Takes in what raises the sum most by the unit.
+bool PackingProgram::improve() {
+  double most = kSmall;
+  std::optional<int64_t> best;
+  for (size_t way = 0; way < ways_.size(); ++way) {
+    if (const double gain = 1 - price_of(way); gain > most) {
+      most = gain;
+      best = int64_t(way);
+    }
+  }
+  for (size_t capacity = 0; capacity < capacities_.size(); ++capacity) {
+    if (const double gain = -prices_[capacity]; gain > most) {
+      most = gain;
+      best = ~int64_t(capacity);
+    }
+  }
+  if (best) enter(*best);
+  return best.has_value();
+}
+
+std::vector<double> PackingProgram::direction_of(int64_t column) const {
+  std::vector<double> direction(capacities_.size());
+  for (size_t row = 0; row < capacities_.size(); ++row) {
+    if (column < 0) {
+      direction[row] = inverse(row, size_t(~column));
+      continue;
+    }
+    for (const Use& use : ways_[size_t(column)]) {
+      direction[row] += inverse(row, use.capacity) * use.times;
+    }
+  }
+  return direction;
+}
+
+void PackingProgram::enter(int64_t column) {
+  const size_t rows = capacities_.size();
+  const std::vector<double> direction = direction_of(column);
+  size_t leaving = rows;
+  double step = std::numeric_limits<double>::infinity();
+  for (size_t row = 0; row < rows; ++row) {
+    if (direction[row] <= kSmall) continue;
+    const double room = values_[row] / direction[row];
+    if (room < step) {
+      step = room;
+      leaving = row;
+    }
+  }
+  GXP_ASSERT(leaving < rows);  // every way uses a capacity, so the sum is bounded
+  for (size_t i = 0; i < rows; ++i) inverse_[leaving * rows + i] /= direction[leaving];
+  for (size_t row = 0; row < rows; ++row) {
+    if (row == leaving || direction[row] == 0) continue;
+    for (size_t i = 0; i < rows; ++i) {
+      inverse_[row * rows + i] -= direction[row] * inverse_[leaving * rows + i];
+    }
+    values_[row] = std::max(0.0, values_[row] - step * direction[row]);
+  }
+  values_[leaving] = step;
+  basis_[leaving] = column;
+  find_prices();
+}
+
+void PackingProgram::find_prices() {
+  const size_t rows = capacities_.size();
+  std::ranges::fill(prices_, 0);
+  for (size_t row = 0; row < rows; ++row) {
+    if (basis_[row] < 0) continue;
+    for (size_t i = 0; i < rows; ++i) prices_[i] += inverse_[row * rows + i];
+  }
+}
+
+// The basis with the capacities as they are; what rounding has left above them is taken off.
+std::vector<double> PackingProgram::amounts() const {
+  const size_t rows = capacities_.size();
+  double largest = 0;
+  std::vector<double> amounts(ways_.size(), 0);
+  for (size_t row = 0; row < rows; ++row) {
+    if (basis_[row] < 0) continue;
+    double amount = 0;
+    for (size_t i = 0; i < rows; ++i) amount += inverse(row, i) * capacities_[i];
+    amounts[size_t(basis_[row])] = amount;
+    largest = std::max(largest, amount);
+  }
+  std::vector<double> used(rows, 0);
+  for (size_t way = 0; way < ways_.size(); ++way) {
+    if (amounts[way] < 1e-6 * largest) amounts[way] = 0;
+    for (const Use& use : ways_[way]) used[use.capacity] += amounts[way] * use.times;
+  }
+  double over = 1;
+  for (size_t i = 0; i < rows; ++i) over = std::max(over, used[i] / capacities_[i]);
+  for (double& amount : amounts) amount /= over;
+  return amounts;
+}
 
 constexpr double kUnit = double(int64_t{1} << 36);  // a price of 1, in RingCost
 constexpr double kWorthIt = 1 - 1e-8;
