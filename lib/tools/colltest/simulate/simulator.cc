@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <map>
 #include <numeric>
 #include <utility>
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/collective/algorithm/schedule.h"
-#include "lib/tools/colltest/simulate/early_arrivals.h"
 
 namespace gxp {
 namespace {
@@ -86,6 +86,12 @@ struct Sending {
   Range range;
 };
 
+struct Arrival {
+  double time = 0;
+  uint64_t bytes = 0;
+  uint32_t segments = 0;
+};
+
 struct SimulatedRank {
   double now = 0;  // may be ahead of the clock: what arrives until then waits for the rank
   double sends_done = 0;
@@ -96,6 +102,8 @@ struct SimulatedRank {
   uint64_t missing_bytes = 0;
   uint32_t first_message = 0;   // number of the first of:
   std::deque<Sending> sending;  // messages, from the first that has not arrived
+  // What the rank does not wait for yet: by sender, of each in the order of arrival.
+  std::multimap<int, Arrival> early;
 };
 
 class Simulator {
@@ -111,7 +119,6 @@ class Simulator {
         overhead_(network.overhead_seconds()),
         steps_(algorithm, shape, window_of(shape, options)),
         links_(network.links()),
-        early_(shape.world_size),
         ranks_(size_t(shape.world_size)) {
     GXP_ASSERT(options.segment_bytes > 0 && options.max_packets > 0);
     result_.bytes_sent.resize(ranks_.size());
@@ -202,9 +209,10 @@ class Simulator {
     }
     rank.phase = Phase::kReceives;
     while (rank.missing_segments > 0) {
-      const auto arrived = early_.take(number, rank.step.from);
-      if (!arrived) return;
-      take(number, rank, *arrived);
+      const auto first = rank.early.lower_bound(rank.step.from);
+      if (first == rank.early.end() || first->first != rank.step.from) return;
+      take(number, rank, first->second);
+      rank.early.erase(first);
     }
     end_step(number, rank);
   }
@@ -216,7 +224,7 @@ class Simulator {
     }
   }
 
-  void take(int number, SimulatedRank& rank, const EarlyArrivals::Item& item) {
+  void take(int number, SimulatedRank& rank, const Arrival& item) {
     if (item.segments > rank.missing_segments || item.bytes > rank.missing_bytes) {
       fail(ErrorKind::kInternal, "simulate {} {}: rank {} was sent more than it receives in '{}'",
            algorithm_.name, to_string(algorithm_.collective), number, to_string(rank.step));
@@ -229,9 +237,9 @@ class Simulator {
 
   void receive(double time, const Packet& packet) {
     SimulatedRank& rank = at(packet.to);
-    const EarlyArrivals::Item item{time, packet.bytes, packet.segments};
+    const Arrival item{time, packet.bytes, packet.segments};
     if (rank.phase != Phase::kReceives || rank.step.from != packet.from) {
-      early_.put(packet.to, packet.from, item);
+      rank.early.emplace(packet.from, item);
       return;
     }
     take(packet.to, rank, item);
@@ -287,7 +295,6 @@ class Simulator {
   double overhead_;
   StepSource steps_;
   LinkSimulation links_;
-  EarlyArrivals early_;
   std::vector<SimulatedRank> ranks_;
   Cluster::Route route_{};
   SimulationResult result_;
