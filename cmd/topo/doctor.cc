@@ -12,7 +12,7 @@
 #include "lib/base/error.h"
 #include "lib/collective/engine/nccl/nccl_library.h"
 #include "lib/tools/topology/check/doctor.h"
-#include "lib/tools/topology/read/source_host.h"
+#include "lib/tools/topology/read/sources.h"
 #include "lib/topo/model/host_tree.h"
 #include "lib/topo/read/live_host.h"
 #include "lib/transport/verbs/verbs_find.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "lib/ckpt/zip/crc32.h"
 #include "lib/ckpt/zip/little_endian.h"
 #include "lib/ckpt/zip/zip_format.h"
 

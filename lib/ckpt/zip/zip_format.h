@@ -2,9 +2,22 @@
 // tests include it. Source: PKWARE APPNOTE.TXT 6.3.10, 4.3 and 4.5.
 #pragma once
 
+#include <libdeflate.h>
+
 #include <cstdint>
 
+#include "lib/base/error.h"
+#include "lib/device/memory.h"
+
 namespace gxp {
+
+// The CRC-32 of zip.
+
+// The CRC of what had the CRC `crc` (0 for nothing), followed by `data`, which is host memory.
+inline uint32_t zip_crc(uint32_t crc, ConstMemory data) {
+  GXP_ASSERT(data.space == MemorySpace::kHost);
+  return ::libdeflate_crc32(crc, data.data, data.bytes);
+}
 
 constexpr uint32_t kZipLocal = 0x04034b50;  // "PK\3\4": a local header
 constexpr uint32_t kZipDescriptor = 0x08074b50;

@@ -4,7 +4,6 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
-#include "lib/ckpt/zip/crc32.h"
 #include "lib/ckpt/zip/little_endian.h"
 #include "lib/ckpt/zip/zip_format.h"
 

@@ -5,6 +5,7 @@
 
 #include "kernels/quantize.h"
 #include "kernels/reduce_op.h"
+#include "lib/collective/algorithm/hosts.h"
 #include "lib/device/memory.h"
 
 namespace gxp {
@@ -56,6 +57,25 @@ void for_each_tile(size_t count, const Fn& fn) {
 }
 
 }  // namespace
+
+HostGroups split_by_host(Communicator& comm) { return split_by_host(comm, comm.hosts()); }
+
+HostGroups split_by_host(Communicator& comm, std::span<const int> host_of_ranks) {
+  const HostsOfCall hosts(CallShape{.world_size = comm.world_size(), .hosts = host_of_ranks});
+  if (!hosts.are_equal()) {
+    fail(ErrorKind::kUnavailable,
+         "compress between {} hosts: they have {} to {} ranks; start equally many on each, or use "
+         "no codec",
+         hosts.count(), hosts.smallest(), hosts.largest());
+  }
+  const int host = hosts.host_of(comm.rank());
+  const int index = hosts.index_of(comm.rank());
+  HostGroups groups;
+  groups.all = &comm;
+  groups.intra_host = comm.split(host, comm.rank());
+  groups.inter_host = comm.split(index, host);
+  return groups;
+}
 
 CompressedAllReduce::CompressedAllReduce(const Codec& codec, const CompressionOptions& options,
                                          size_t count, DType dtype, HostGroups& groups,

@@ -20,7 +20,6 @@
 
 #include "lib/collective/communicator.h"
 #include "lib/collective/compress/compressed_all_reduce.h"
-#include "lib/collective/compress/host_groups.h"
 #include "lib/device/device.h"
 #include "lib/tools/colltest/bench_calls.h"
 #include "lib/tools/colltest/copy_rates.h"

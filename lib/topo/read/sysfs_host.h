@@ -13,12 +13,16 @@
 #include <string>
 #include <vector>
 
+#include "lib/topo/model/gpu_direct.h"
 #include "lib/topo/model/part_id.h"
 #include "lib/topo/read/system_root.h"
 
 namespace gxp {
 
 class HostTree;
+
+// What a host's files say of GPUDirect RDMA: the GPU's driver, Linux and its modules.
+GpuDirectFacts read_gpu_direct_facts(const SystemRoot& root);
 
 // kUnavailable: it has neither CPUs nor NUMA nodes below /sys/devices/system.
 HostTree read_system(const SystemRoot& root);

@@ -1,4 +1,4 @@
-#include "lib/tools/planner/activations.h"
+#include "lib/tools/planner/train_plan.h"
 
 #include <fmt/format.h>
 

@@ -10,7 +10,7 @@
 #include "lib/tools/topology/check/doctor_checks.h"
 #include "lib/topo/model/gpu_models.h"
 #include "lib/topo/model/host_tree.h"
-#include "lib/topo/read/gpu_direct_facts.h"
+#include "lib/topo/read/sysfs_host.h"
 
 namespace gxp {
 namespace {

@@ -22,11 +22,12 @@
 #include "lib/tools/topology/read/nccl_xml.h"
 #include "lib/tools/topology/read/slurm_topology.h"
 #include "lib/tools/topology/read/smi_matrix.h"
-#include "lib/tools/topology/read/source_host.h"
 #include "lib/tools/topology/read/topology.h"
 #include "lib/topo/model/host_tree.h"
+#include "lib/topo/model/text_parts.h"
 #include "lib/topo/read/live_host.h"
 #include "lib/topo/read/pci_tree.h"
+#include "lib/topo/read/sysfs_host.h"
 
 namespace gxp {
 namespace {
@@ -196,6 +197,20 @@ constexpr std::array kMistakenInputs = {
 }
 
 }  // namespace
+
+HostTree read_recorded_root(const SystemRoot& root, const std::string& path) {
+  HostTree host = read_system(root);
+  // hwloc-gather-topology writes "HostName: cfarm107" here.
+  const std::string info = root.read("/proc/hwloc-nofile-info").value_or("");
+  if (host.name.empty()) host.name = value_behind(info, "HostName: ");
+  if (host.name.empty()) host.name = std::filesystem::path(path).filename();
+  host.source = "recorded /proc and /sys, " + path;
+  if (!host.all_of(PartKind::kGpu).empty()) {
+    host.absent.push_back(
+        "no driver in a recorded root: GPUs have no number, memory size or NVLinks");
+  }
+  return host;
+}
 
 std::span<const TopologySource> topology_sources() { return kSources; }
 

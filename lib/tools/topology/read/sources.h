@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "lib/topo/read/system_root.h"
+
 namespace gxp {
 
 class HostTree;
@@ -50,5 +52,9 @@ bool is_cluster_toml(const SourceInput& input);
 // kCorrupt: the hosts' devices are unknown.
 HostTree load_host(const SourceInput& input);
 HostTree load_host(const std::string& what);
+// A host by /proc and /sys (sysfs_host.h) as hwloc-gather-topology recorded them in a directory. A
+// recording lacks what only a driver knows: the GPUs' numbers, memory and NVLinks. `path` is for
+// its name where the recording has none.
+HostTree read_recorded_root(const SystemRoot& root, const std::string& path);
 
 }  // namespace gxp
