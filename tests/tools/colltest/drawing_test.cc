@@ -1,4 +1,4 @@
-#include "lib/tools/colltest/explain/drawing.h"
+#include "lib/tools/colltest/explain/explain.h"
 
 #include "tests/catch.h"
 
