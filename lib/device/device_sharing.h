@@ -1,7 +1,7 @@
 // Memory of a device that other ranks of its host map and then read and write as their own.
 //
 // An allocation travels as a file descriptor, which its owner passes over an authenticated local
-// socket (transport/arena/descriptor_channels.h): no other process can name it, and it is freed
+// socket (transport/arena/shared_arena.h): no other process can name it, and it is freed
 // with the last process that maps it. On a GPU it is one of the driver's virtual memory management
 // (CUDA Driver API, "Virtual Memory Management": cuMemCreate, cuMemExportToShareableHandle), which
 // is also what DMA-BUF exports take. There is no second way by cudaIpcMemHandle: every driver for

@@ -3,7 +3,7 @@
 // is not gxp's; a run of gxp itself is replayed, to the byte (lib/replay/memory.h).
 //
 //   states       model_states.h, of the parameters that tensor and pipeline parallelism leave a GPU
-//   activations  activations.h, times the micro-batches in flight, and a block that is recomputed
+//   activations  train_plan.h, times the micro-batches in flight, and a block that is recomputed
 //   logits       s B V, times the bytes each that the software's loss takes
 //   buffers      what sharded parameters are gathered into and gradients are reduced in
 //   context      CUDA with all kernels loaded, and NCCL

@@ -1,5 +1,5 @@
-// The lanes of one link and the slots of its first lane: sends and takes what verbs_messages.h
-// has, keeps the credits, and knows when the peer is gone.
+// The lanes of one link and the slots of its first lane: sends and takes the messages below,
+// keeps the credits, and knows when the peer is gone.
 //   Threads  one at a time, except say_end().
 //   Errors   kDevice; kPeer: what comes is not what the other end of a link says.
 #pragma once

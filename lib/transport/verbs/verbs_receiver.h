@@ -9,7 +9,7 @@
 //   parked    the parking place, once the message is announced.
 //
 // A grant's number comes back with the last write of each lane. What was written into GPU memory is
-// flushed then (verbs_flush.h), unless the GPU needs no flush.
+// flushed then (VerbsFlush), unless the GPU needs no flush.
 //   Errors   kDevice; kPeer: data that nobody has granted, and what PeerMessages::begin() throws.
 #pragma once
 

@@ -23,7 +23,7 @@ struct VersionFold {
   std::vector<std::byte*> targets{};
 };
 
-// For host memory; a device's parts are moved by device_memory/device_mover.h.
+// For host memory; a device's parts are moved by device_memory/device_executor.h.
 class PartMover {
  public:
   explicit PartMover(GroupSync& sync) : sync_(sync) {

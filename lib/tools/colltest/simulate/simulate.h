@@ -16,7 +16,7 @@ namespace gxp {
 struct SimulatedCases {
   Report report;                   // a row per case, and its busiest links
   std::vector<std::string> notes;  // what was not tried, and why
-  std::string trace;               // of the last case, for simulation_trace.h's viewers
+  std::string trace;               // of the last case, for the viewers of simulation_report.h
 };
 
 // Rank r on gpu_of_rank[r] (place_ranks(), plan_ranks()). With a plan of these ranks

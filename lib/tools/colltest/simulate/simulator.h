@@ -8,7 +8,7 @@
 //              the next still travel. What an earlier step sent is not overwritten before it has
 //              arrived.
 //   Time       of the rank: message_overhead_s for each segment that it sends or receives, and
-//              folds and copies. link_simulation.h has the links' time.
+//              folds and copies. simulated_network.h has the links' time.
 // A rank ends when its steps are done and its messages have arrived. All start at 0.
 // The result is the same in every run. Memory: about 56 bytes for each step that is kept (options)
 // and 200 for each packet under way; cost: about 0.3 us for each event, of which a packet takes two
@@ -32,8 +32,8 @@ struct SimulationOptions {
   // pipelining by at most one part in `max_packets`, and a bounded number of events. > 0.
   int max_packets = 16;
   size_t busiest = 10;              // links to name
-  bool keep_steps = false;          // for simulation_trace.h
-  size_t steps_bytes = 512u << 20;  // of memory for recorded steps; see step_source.h
+  bool keep_steps = false;          // for the trace of simulation_report.h
+  size_t steps_bytes = 512u << 20;  // of memory for recorded steps
 };
 
 struct LinkLoad {
