@@ -1,5 +1,4 @@
 // The options of `gxp allreduce-test` that ask for something else than a measurement of operations.
-#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <array>

@@ -1,7 +1,5 @@
 #include "cmd/allreduce_test/modes.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 

@@ -1,7 +1,5 @@
 #include "cmd/shard_plan/model_plan.h"
 
-#include <memory>
-
 #include "cmd/exit_codes.h"
 #include "cmd/options.h"
 #include "lib/base/error.h"

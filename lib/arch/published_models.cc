@@ -1,7 +1,6 @@
 #include "lib/arch/published_models.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <numeric>
 #include <string>

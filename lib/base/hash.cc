@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <xxhash.h>
 
-#include <iterator>
 #include <new>
 
 namespace gxp {

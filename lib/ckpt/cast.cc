@@ -1,11 +1,9 @@
 #include "lib/ckpt/cast.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <span>
 
 #include "lib/base/dtype.h"
 #include "lib/base/error.h"

@@ -1,7 +1,5 @@
 #include "lib/ckpt/weight_index.h"
 
-#include <fmt/format.h>
-
 #include <filesystem>
 #include <map>
 #include <set>

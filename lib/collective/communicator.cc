@@ -1,7 +1,5 @@
 #include "lib/collective/communicator.h"
 
-#include <fmt/format.h>
-
 #include <atomic>
 #include <optional>
 #include <utility>

@@ -6,7 +6,6 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
-#include <vector>
 
 #include "lib/base/error.h"
 #include "lib/base/text/ascii.h"

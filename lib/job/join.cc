@@ -6,7 +6,6 @@
 #include <chrono>
 #include <fstream>
 #include <list>
-#include <memory>
 
 #include "lib/base/log.h"
 #include "lib/base/log_queue.h"

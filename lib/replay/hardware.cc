@@ -1,6 +1,5 @@
 #include "lib/replay/hardware.h"
 
-#include <algorithm>
 #include <array>
 
 #include "lib/base/find_row.h"

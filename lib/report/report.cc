@@ -1,7 +1,5 @@
 #include "lib/report/report.h"
 
-#include <fmt/format.h>
-
 #include <cerrno>
 #include <cstdio>
 

@@ -1,7 +1,5 @@
 #include "lib/train/training_state.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <iterator>
 

@@ -1,7 +1,6 @@
 #include "lib/ckpt/native/unchanged_file.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,7 +1,5 @@
 // Pickle::read(): the stack machine that a pickle is a program for.
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <unordered_map>
 
 #include "lib/base/text/utf8.h"

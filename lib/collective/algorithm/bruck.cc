@@ -1,7 +1,6 @@
 #include "lib/collective/algorithm/bruck.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace gxp {
 namespace {

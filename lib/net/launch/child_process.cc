@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 
 #include "lib/base/error.h"
 #include "lib/base/running_time.h"

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <sys/signalfd.h>
 
-#include <cstring>
-
 #include "lib/base/error.h"
 
 namespace gxp {

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <future>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include "lib/base/error.h"

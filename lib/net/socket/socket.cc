@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <charconv>
 #include <thread>
-#include <vector>
 
 #include "lib/net/socket/resolve.h"
 

@@ -4,7 +4,6 @@
 #include <fmt/printf.h>
 
 #include <algorithm>
-#include <array>
 
 #include "lib/tools/colltest/copy_rates.h"
 #include "lib/tools/colltest/totals.h"

@@ -1,7 +1,5 @@
 #include "lib/topo/nccl/nccl_paths.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "lib/base/error.h"

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "lib/topo/model/host_tree.h"
 #include "lib/topo/model/text_parts.h"

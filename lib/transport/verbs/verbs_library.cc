@@ -1,7 +1,5 @@
 #include "lib/transport/verbs/verbs_library.h"
 
-#include <cerrno>
-
 #include "lib/base/shared_library.h"
 
 namespace gxp {

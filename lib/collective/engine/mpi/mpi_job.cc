@@ -1,7 +1,6 @@
 #include "lib/collective/engine/mpi/mpi_job.h"
 
 #include <array>
-#include <chrono>
 #include <cstdlib>
 
 #include "lib/base/error.h"

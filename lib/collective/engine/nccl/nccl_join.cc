@@ -1,6 +1,5 @@
 #include "lib/collective/engine/nccl/nccl_join.h"
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>

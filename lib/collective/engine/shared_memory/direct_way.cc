@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "lib/base/bytes.h"
 #include "lib/base/host_caches.h"

@@ -11,7 +11,6 @@
 #include <cstring>
 #include <exception>
 #include <functional>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <span>

@@ -1,7 +1,5 @@
 // NVLinks and xGMI links: each GPU lists its own ends.
-#include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <map>
 

@@ -1,5 +1,4 @@
 // Bus ids, classes and switches of PCIe devices.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>

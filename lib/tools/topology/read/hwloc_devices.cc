@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "lib/base/bytes.h"
 #include "lib/tools/topology/read/hwloc_objects.h"

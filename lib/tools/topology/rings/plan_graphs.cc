@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "lib/base/error.h"
 #include "lib/tools/topology/nccl/nccl_host_routes.h"

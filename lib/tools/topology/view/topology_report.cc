@@ -1,7 +1,5 @@
 #include "lib/tools/topology/view/topology_report.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <utility>
 #include <variant>
