@@ -8,11 +8,9 @@
 #include "lib/collective/algorithm/binomial.h"
 #include "lib/collective/algorithm/bruck.h"
 #include "lib/collective/algorithm/direct.h"
-#include "lib/collective/algorithm/dissemination.h"
 #include "lib/collective/algorithm/double_tree.h"
 #include "lib/collective/algorithm/halving_doubling.h"
 #include "lib/collective/algorithm/hierarchical.h"
-#include "lib/collective/algorithm/recursive_doubling.h"
 #include "lib/collective/algorithm/ring.h"
 #include "lib/topo/plan/rank_plan.h"
 
@@ -24,6 +22,16 @@ using enum Medium;
 
 constexpr std::array kCollectives = {kAllReduce, kReduceScatter, kAllGather, kBroadcast, kReduce,
                                      kGather,    kScatter,       kAllToAll,  kBarrier};
+
+// Dissemination barrier: Hensgen, Finkel & Manber, Int. J. Parallel Program. 17(1), 1988.
+// In round k every rank sends a token to rank + 2^k and waits for one from rank - 2^k; after
+// ceil(log2 p) rounds each has heard, directly or not, from all.
+void dissemination_barrier(Primitives& comm, const CallShape& /*shape*/) {
+  const int p = comm.world_size();
+  for (int distance = 1; distance < p; distance *= 2) {
+    comm.send_and_recv_token((comm.rank() + distance) % p, (comm.rank() + p - distance) % p);
+  }
+}
 
 using Run = void (*)(Primitives&, const CallShape&);
 using Rounds = int (*)(const CallShape&);
@@ -62,8 +70,7 @@ constexpr std::array kAlgorithms = {
     row("hierarchical", kReduceScatter, hierarchical_reduce_scatter, hierarchical_relay_rounds,
         {.layout_invariant = false, .sent = sent_all_but_own_chunk, .uses = {.hosts = true}}),
 
-    row("halving-doubling", kAllGather, halving_doubling_all_gather,
-        halving_doubling_all_gather_rounds),
+    row("halving-doubling", kAllGather, halving_doubling_all_gather, recursive_doubling_rounds),
     row("ring", kAllGather, ring_all_gather, ring_half_rounds,
         {.sent = ring_all_gather_sent, .uses = {.channels = true}}),
     row("direct", kAllGather, direct_all_gather, direct_rounds,

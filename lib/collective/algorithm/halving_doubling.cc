@@ -116,12 +116,25 @@ void halving_doubling_all_reduce(Primitives& comm, const CallShape& shape) {
   serve_pair(comm, core, {0, shape.count});
 }
 
+void recursive_doubling_all_reduce(Primitives& comm, const CallShape& shape) {
+  const Core core(comm.rank(), shape);
+  const Range all{0, shape.count};
+  const Range theirs{shape.count, shape.count};
+  absorb_pair(comm, core, all);
+  for (int distance = 1; core.is_active() && distance < core.size(); distance *= 2) {
+    const int peer = core.rank_at(core.index() ^ distance);
+    comm.send_and_recv(peer, all, peer, theirs);
+    comm.fold(theirs, all);
+  }
+  serve_pair(comm, core, all);
+}
+
 int halving_doubling_reduce_scatter_rounds(const CallShape& shape) {
   const CoreRanks core(0, shape.world_size);
   return core.size() - 1 + (core.is_paired() ? 2 : 0);
 }
 
-int halving_doubling_all_gather_rounds(const CallShape& shape) {
+int recursive_doubling_rounds(const CallShape& shape) {
   const CoreRanks core(0, shape.world_size);
   return core.log2_size() + (core.is_paired() ? 2 : 0);
 }
@@ -136,6 +149,11 @@ uint64_t halving_doubling_reduce_scatter_sent(int rank, const CallShape& shape) 
   if (!core.is_active()) return shape.count;
   const size_t handed_out = core.is_paired() ? core.chunk_of(core.neighbour()).count : 0;
   return shape.count - core.group_of(core.index(), 1).count + handed_out;
+}
+
+size_t recursive_doubling_scratch(int rank, const CallShape& shape) {
+  const CoreRanks core(rank, shape.world_size);
+  return core.is_active() && core.size() > 1 ? shape.count : 0;
 }
 
 }  // namespace gxp

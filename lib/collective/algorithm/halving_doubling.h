@@ -17,6 +17,11 @@
 //                   ones a chunk more.
 //   all-gather      k rounds, K(c - 1)/c; if e > 0, 2 rounds more: odd members send a chunk, even
 //                   ones K more.
+//
+// Recursive doubling (the same paper of 2005): core ranks at distance 1, 2, ... c/2 exchange and
+// fold the whole buffer, so that nothing has to be gathered: half the rounds, for more bytes.
+//   all-reduce      k rounds, k * K sent by each rank; if e > 0, 2 rounds more: odd members send K
+//                   in all, even ones K more. Scratch: one buffer.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +33,13 @@ namespace gxp {
 void halving_doubling_all_reduce(Primitives& comm, const CallShape& shape);
 void halving_doubling_reduce_scatter(Primitives& comm, const CallShape& shape);
 void halving_doubling_all_gather(Primitives& comm, const CallShape& shape);
+void recursive_doubling_all_reduce(Primitives& comm, const CallShape& shape);
 
 // Exact for any count.
 int halving_doubling_all_reduce_rounds(const CallShape& shape);
 int halving_doubling_reduce_scatter_rounds(const CallShape& shape);
-int halving_doubling_all_gather_rounds(const CallShape& shape);
+int recursive_doubling_rounds(const CallShape& shape);  // and of halving-doubling's all-gather
 uint64_t halving_doubling_reduce_scatter_sent(int rank, const CallShape& shape);
+size_t recursive_doubling_scratch(int rank, const CallShape& shape);
 
 }  // namespace gxp

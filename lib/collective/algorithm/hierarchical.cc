@@ -13,35 +13,6 @@
 namespace gxp {
 namespace {
 
-// Relays carry chunks between hosts: on each host one rank, the relay, handles what that host
-// gives to rank r or gets from it. It is the rank of r's index on its own host, modulo the size of
-// the relay's host; so on its own host r is its own relay.
-
-// Seen from one rank. Data sent to the peers "after" are received from the peers "before", in the
-// same order. No two ranks start with the same peer.
-class Relays {
- public:
-  Relays(int rank, const CallShape& shape);
-  // The other ranks of this host.
-  [[nodiscard]] std::vector<int> peers_after() const;
-  [[nodiscard]] std::vector<int> peers_before() const;
-  // The other hosts.
-  [[nodiscard]] std::vector<int> hosts_after() const;
-  [[nodiscard]] std::vector<int> hosts_before() const;
-  // The ranks whose relay on this host is `peer`.
-  [[nodiscard]] std::vector<int> served_by(int peer) const;
-  // The ranks of `host` whose relay on this host is this rank.
-  [[nodiscard]] std::vector<int> served_on(int host) const;
-  // This rank's relay on `host`.
-  [[nodiscard]] int relay_on(int host) const;
-
- private:
-  void add_served(int index, int host, std::vector<int>& ranks) const;
-  HostsOfCall hosts_;
-  int host_;
-  int index_;
-};
-
 // self + 1, self + 2, ... or self - 1, self - 2, ..., modulo size, without self.
 std::vector<int> others(int self, int size, int direction) {
   std::vector<int> indices;
@@ -49,45 +20,58 @@ std::vector<int> others(int self, int size, int direction) {
   return indices;
 }
 
-Relays::Relays(int rank, const CallShape& shape)
-    : hosts_(shape), host_(hosts_.host_of(rank)), index_(hosts_.index_of(rank)) {}
+// Relays carry chunks between hosts: on each host one rank, the relay, handles what that host
+// gives to rank r or gets from it. It is the rank of r's index on its own host, modulo the size of
+// the relay's host; so on its own host r is its own relay.
+//
+// Seen from one rank. Data sent to the peers "after" are received from the peers "before", in the
+// same order. No two ranks start with the same peer.
+class Relays {
+ public:
+  Relays(int rank, const CallShape& shape)
+      : hosts_(shape), host_(hosts_.host_of(rank)), index_(hosts_.index_of(rank)) {}
 
-std::vector<int> Relays::peers_after() const {
-  std::vector<int> peers = others(index_, hosts_.size(host_), 1);
-  for (int& peer : peers) peer = hosts_.member(host_, peer);
-  return peers;
-}
-
-std::vector<int> Relays::peers_before() const {
-  std::vector<int> peers = others(index_, hosts_.size(host_), -1);
-  for (int& peer : peers) peer = hosts_.member(host_, peer);
-  return peers;
-}
-
-std::vector<int> Relays::hosts_after() const { return others(host_, hosts_.count(), 1); }
-std::vector<int> Relays::hosts_before() const { return others(host_, hosts_.count(), -1); }
-
-std::vector<int> Relays::served_by(int peer) const {
-  std::vector<int> ranks;
-  for (int host = 0; host < hosts_.count(); ++host) {
-    add_served(hosts_.index_of(peer), host, ranks);
+  // The other ranks of this host.
+  [[nodiscard]] std::vector<int> peers_after() const { return peers(1); }
+  [[nodiscard]] std::vector<int> peers_before() const { return peers(-1); }
+  // The other hosts.
+  [[nodiscard]] std::vector<int> hosts_after() const { return others(host_, hosts_.count(), 1); }
+  [[nodiscard]] std::vector<int> hosts_before() const { return others(host_, hosts_.count(), -1); }
+  // The ranks whose relay on this host is `peer`.
+  [[nodiscard]] std::vector<int> served_by(int peer) const {
+    std::vector<int> ranks;
+    for (int host = 0; host < hosts_.count(); ++host) {
+      add_served(hosts_.index_of(peer), host, ranks);
+    }
+    return ranks;
   }
-  return ranks;
-}
-
-std::vector<int> Relays::served_on(int host) const {
-  std::vector<int> ranks;
-  add_served(index_, host, ranks);
-  return ranks;
-}
-
-void Relays::add_served(int index, int host, std::vector<int>& ranks) const {
-  for (int i = index; i < hosts_.size(host); i += hosts_.size(host_)) {
-    ranks.push_back(hosts_.member(host, i));
+  // The ranks of `host` whose relay on this host is this rank.
+  [[nodiscard]] std::vector<int> served_on(int host) const {
+    std::vector<int> ranks;
+    add_served(index_, host, ranks);
+    return ranks;
   }
-}
+  // This rank's relay on `host`.
+  [[nodiscard]] int relay_on(int host) const {
+    return hosts_.member(host, index_ % hosts_.size(host));
+  }
 
-int Relays::relay_on(int host) const { return hosts_.member(host, index_ % hosts_.size(host)); }
+ private:
+  [[nodiscard]] std::vector<int> peers(int direction) const {
+    std::vector<int> peers = others(index_, hosts_.size(host_), direction);
+    for (int& peer : peers) peer = hosts_.member(host_, peer);
+    return peers;
+  }
+  void add_served(int index, int host, std::vector<int>& ranks) const {
+    for (int i = index; i < hosts_.size(host); i += hosts_.size(host_)) {
+      ranks.push_back(hosts_.member(host, i));
+    }
+  }
+
+  HostsOfCall hosts_;
+  int host_;
+  int index_;
+};
 
 // The orders of channels within a host, by its ranks' indices.
 std::vector<int> rings_within(const HostsOfCall& hosts, int host, std::span<const int> rings) {
