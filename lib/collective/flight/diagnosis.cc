@@ -10,13 +10,114 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
-#include "lib/collective/flight/wait_graph.h"
 #include "lib/net/store/rank_list.h"
 
 namespace gxp {
 namespace {
 
 constexpr size_t kShownWaits = 16;
+
+uint32_t sequence_of(const FlightEntry& entry) { return std::get<Call>(entry.call).sequence; }
+
+bool is_collective(const FlightEntry& entry) { return std::holds_alternative<Call>(entry.call); }
+
+// Whether both are the same call number of the same group; messages are one only with themselves.
+bool same_operation(const FlightEntry& a, const FlightEntry& b) {
+  if (!is_collective(a) || !is_collective(b)) return &a == &b;
+  return a.group == b.group && a.leader == b.leader && sequence_of(a) == sequence_of(b);
+}
+
+// All ranks' flight records together: which operation each rank is in, and which rank it waits for.
+// Ranks are the world's. Pure; borrows the reports.
+class WaitGraph {
+ public:
+  explicit WaitGraph(std::span<const RankReport> reports) : reports_(reports) {}
+
+  [[nodiscard]] int size() const { return int(reports_.size()); }
+  [[nodiscard]] RankAnswer::Kind kind(int rank) const { return reports_[size_t(rank)].kind; }
+  [[nodiscard]] const FlightRecord* record(int rank) const {
+    const auto& record = reports_[size_t(rank)].record;
+    return record ? &*record : nullptr;
+  }
+  // The operation that the rank is in, and for how long.
+  [[nodiscard]] const FlightEntry* running(int rank) const {
+    const FlightRecord* own = record(rank);
+    if (own == nullptr || own->entries.empty()) return nullptr;
+    const FlightEntry& last = own->entries.back();
+    return last.state == FlightEntry::State::kRunning ? &last : nullptr;
+  }
+  [[nodiscard]] double running_s(int rank) const {
+    return double(record(rank)->taken_ns - running(rank)->entered_ns) / 1e9;
+  }
+  // What the rank has called, now or before, as `operation`, a collective; null also if its record
+  // does not reach that far back.
+  [[nodiscard]] const FlightEntry* entry_in(int rank, const FlightEntry& operation) const {
+    if (!is_collective(operation) || record(rank) == nullptr) return nullptr;
+    const auto group = record(rank)->groups.find(operation.group);
+    if (group == record(rank)->groups.end()) return nullptr;
+    const auto& entries = record(rank)->entries;
+    for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+      if (entry->number < group->second.since) return nullptr;
+      if (same_operation(*entry, operation)) return &*entry;
+    }
+    return nullptr;
+  }
+  [[nodiscard]] bool has_entered(int rank, const FlightEntry& operation) const {
+    if (entry_in(rank, operation) != nullptr) return true;
+    if (record(rank) == nullptr || !is_member(rank, operation)) return false;
+    const auto group = record(rank)->groups.find(operation.group);
+    return group != record(rank)->groups.end() && group->second.entered > sequence_of(operation);
+  }
+  // Members of the operation's group that have not entered it, as far as they are known: all ranks
+  // for the world's group, else those that answer.
+  [[nodiscard]] std::vector<int> absent_from(const FlightEntry& operation) const {
+    std::vector<int> ranks;
+    for (int rank = 0; is_collective(operation) && rank < size(); ++rank) {
+      if (is_member(rank, operation) && !has_entered(rank, operation)) ranks.push_back(rank);
+    }
+    return ranks;
+  }
+  // The ranks among `ranks` that gave this kind of answer.
+  [[nodiscard]] std::vector<int> of_kind(RankAnswer::Kind wanted, std::vector<int> ranks) const {
+    std::erase_if(ranks, [&](int rank) { return kind(rank) != wanted; });
+    return ranks;
+  }
+  // The rank that it waits for: the recorded one; else the message's peer; else the first absent
+  // member, idle ones first. -1: none, or the rank is in no operation.
+  [[nodiscard]] int waits_for(int rank) const {
+    const FlightEntry* entry = running(rank);
+    if (entry == nullptr) return -1;
+    if (0 <= entry->waits_for && entry->waits_for < size()) return entry->waits_for;
+    if (const PeerCall* message = std::get_if<PeerCall>(&entry->call)) {
+      const int peer = message->from >= 0 ? message->from : message->to;
+      return peer < size() ? peer : -1;
+    }
+    const std::vector<int> absent = absent_from(*entry);
+    const auto idle = std::find_if(absent.begin(), absent.end(),
+                                   [&](int other) { return running(other) == nullptr; });
+    if (idle != absent.end()) return *idle;
+    return absent.empty() ? -1 : absent.front();
+  }
+  // `wanted` if it is in an operation, else the rank that has been in one longest; -1: none.
+  [[nodiscard]] int first_waiting(int wanted) const {
+    if (0 <= wanted && wanted < size() && running(wanted) != nullptr) return wanted;
+    int longest = -1;
+    for (int rank = 0; rank < size(); ++rank) {
+      if (running(rank) == nullptr) continue;
+      if (longest < 0 || running_s(rank) > running_s(longest)) longest = rank;
+    }
+    return longest;
+  }
+
+ private:
+  [[nodiscard]] bool is_member(int rank, const FlightEntry& operation) const {
+    if (operation.group == 0) return true;
+    if (record(rank) == nullptr) return false;
+    const auto group = record(rank)->groups.find(operation.group);
+    return group != record(rank)->groups.end() && group->second.leader == operation.leader;
+  }
+  std::span<const RankReport> reports_;
+};
 
 // "broadcast 17 (16 u8 from rank 0)" -> the ranks that called it.
 using Camps = std::vector<std::pair<const FlightEntry*, std::vector<int>>>;
