@@ -27,8 +27,6 @@ struct RingPlan {
   double bound_gb_per_s = 0;
   std::vector<uint32_t>
       limits{};  // the links that the bound is made of: wider, they would raise it
-
-  [[nodiscard]] bool is_optimal() const { return gb_per_s >= bound_gb_per_s * (1 - 1e-6); }
 };
 
 // The best plan of at most request.most_channels: the best single ring, or the best plan of any if
