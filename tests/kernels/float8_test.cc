@@ -6,6 +6,7 @@
 
 #include "tests/combinations.h"
 #include "tests/kernels/backends.h"
+#include "tests/kernels/float8_codes.h"
 #include "tests/kernels/halves.h"
 
 namespace gxp {

@@ -8,11 +8,11 @@
 #include <mutex>
 #include <vector>
 
-#include "kernels/math/float8.h"
 #include "kernels/math/gelu.h"
 #include "lib/base/dtype.h"
 #include "lib/base/error.h"
 #include "tests/cuda/emulation/streams.h"
+#include "tests/kernels/float8_codes.h"
 
 struct EmulatedHandle {};
 struct EmulatedMatmul {
