@@ -2,9 +2,6 @@
 // and lets the thread pool call the kernels.
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "kernels/cpu/attention/cpu_attention.h"
