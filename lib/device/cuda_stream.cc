@@ -28,9 +28,34 @@ class CudaGraph {
   // nothing runs. Until it returns this thread may neither wait for the GPU nor allocate or free
   // its memory: kDevice, or an exception of `start`. Source: CUDA C++ Programming Guide, CUDA
   // Graphs, Stream Capture.
-  CudaGraph(cudaStream_t stream, const std::function<void()>& start);
+  CudaGraph(cudaStream_t stream, const std::function<void()>& start)
+      : executable_(nullptr, cudaGraphExecDestroy) {
+    // Other threads may do what they like meanwhile: the streams of other lanes are theirs.
+    check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
+               "begin to record a CUDA graph");
+    std::exception_ptr failure;
+    try {
+      start();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    cudaGraph_t recorded = nullptr;
+    const cudaError_t ended = cudaStreamEndCapture(stream, &recorded);
+    const Owned<cudaGraph_t> graph(recorded, cudaGraphDestroy);
+    if (failure) {
+      cudaGetLastError();  // of the end, which the failure explains
+      std::rethrow_exception(failure);
+    }
+    check_cuda(ended, "record a CUDA graph");
+    cudaGraphExec_t made = nullptr;
+    check_cuda(cudaGraphInstantiate(&made, recorded, 0), "make a CUDA graph");
+    executable_.reset(made);
+  }
+
   // Queues it. It may be destroyed before it is done.
-  void launch(cudaStream_t stream) const;
+  void launch(cudaStream_t stream) const {
+    check_cuda(cudaGraphLaunch(executable_.get(), stream), "queue a CUDA graph");
+  }
 
  private:
   template <class Handle>
@@ -39,37 +64,9 @@ class CudaGraph {
   Owned<cudaGraphExec_t> executable_;
 };
 
-CudaGraph::CudaGraph(cudaStream_t stream, const std::function<void()>& start)
-    : executable_(nullptr, cudaGraphExecDestroy) {
-  // Other threads may do what they like meanwhile: the streams of other lanes are theirs.
-  check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal),
-             "begin to record a CUDA graph");
-  std::exception_ptr failure;
-  try {
-    start();
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  cudaGraph_t recorded = nullptr;
-  const cudaError_t ended = cudaStreamEndCapture(stream, &recorded);
-  const Owned<cudaGraph_t> graph(recorded, cudaGraphDestroy);
-  if (failure) {
-    cudaGetLastError();  // of the end, which the failure explains
-    std::rethrow_exception(failure);
-  }
-  check_cuda(ended, "record a CUDA graph");
-  cudaGraphExec_t made = nullptr;
-  check_cuda(cudaGraphInstantiate(&made, recorded, 0), "make a CUDA graph");
-  executable_.reset(made);
-}
-
-void CudaGraph::launch(cudaStream_t stream) const {
-  check_cuda(cudaGraphLaunch(executable_.get(), stream), "queue a CUDA graph");
-}
-
 // Names for profilers: NVTX ranges (NVIDIA Tools Extension, header-only version 3, in the CUDA
 // toolkit). Without a profiler attached a range is two tests of a pointer.
-
+//
 // The work of this thread during the object's lifetime is shown as `name`. Ranges of a thread nest.
 class CudaRange {
  public:
