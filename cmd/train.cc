@@ -11,14 +11,15 @@
 #include "cmd/options.h"
 #include "cmd/run_network.h"
 #include "cmd/stop_signal.h"
-#include "cmd/train_report.h"
 #include "cmd/train_times.h"
 #include "lib/base/environment.h"
+#include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/config/load.h"
 #include "lib/config/print.h"
 #include "lib/job/gpu_ranks.h"
 #include "lib/job/join.h"
+#include "lib/report/report.h"
 #include "lib/train/run.h"
 #include "lib/train/step/backend.h"
 
@@ -71,6 +72,36 @@ void check_free_memory(RunConfig& run, const PlannedRanks& planned, const Enviro
                             .is_free = true};
   const MemoryNeed need = check_memory_limit(run, planned, environment, free);
   settle_keep(run, choose_keep(run, planned, environment, free, need), communicator);
+}
+
+Report make_report(const RunSummary& summary, int world_size) {
+  Report report{.schema = "gxp.train/1"};
+  report.facts = {
+      {{"steps"}, summary.steps},
+      {{"parameters"}, int64_t(summary.parameters)},
+      {{"world_size"}, int64_t{world_size}},
+      {{"loss", "last loss"}, to_cell(summary.loss)},
+      {{"valid_loss_start", "validation loss, start"}, to_cell(summary.valid_start)},
+      {{"valid_loss", "validation loss, end"}, to_cell(summary.valid_end)},
+      {{"tokens_per_s", "tokens/s (median step)"}, summary.tokens_per_s},
+      {{"seconds", "seconds of all steps"}, summary.seconds},
+      {{"peak_bytes", "peak memory of rank 0", Style::kBytes}, int64_t(summary.peak_bytes)}};
+  if (!summary.generated.empty())
+    report.facts.push_back({{"generated", "generated text", Style::kLines}, summary.generated});
+  return report;
+}
+
+// Prints the run's result, on rank 0. Errors: kIo: the metrics are not complete, although the run is
+// trained and saved; or stdout does not take the result, unless a signal has stopped the run: then
+// that is a warning, since Ctrl-C ends a reader, too, and that the run has saved counts more.
+void print_result(const RunSummary& summary, int world_size, Format format) {
+  try {
+    print(make_report(summary, world_size), format);
+  } catch (const Error& error) {
+    if (summary.signal == 0) throw;
+    log_warn("{}", error.what());
+  }
+  if (!summary.metrics_error.empty()) fail(ErrorKind::kIo, "{}", summary.metrics_error);
 }
 
 // This process's part as one of the job's ranks.

@@ -1,21 +1,26 @@
 // gxp convert-ckpt: any checkpoint format to any other; shows, verifies and compares checkpoints.
 // One tensor's buffer of memory, whatever the size of the model.
 #include <fmt/ranges.h>
+#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <future>
 #include <memory>
+#include <span>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "cmd/command.h"
-#include "cmd/convert_ckpt/conversion_id.h"
 #include "cmd/convert_ckpt/options.h"
 #include "cmd/convert_ckpt/progress.h"
 #include "cmd/convert_ckpt/reports.h"
 #include "cmd/exit_codes.h"
 #include "lib/base/error.h"
+#include "lib/base/hash.h"
 #include "lib/base/log.h"
 #include "lib/ckpt/cast.h"
 #include "lib/ckpt/huggingface/huggingface.h"
@@ -24,6 +29,7 @@
 
 namespace gxp {
 namespace {
+namespace fs = std::filesystem;
 
 // Of what --dtype names, in its order, but for the first.
 constexpr std::array kCastTypes = {StorageDType::kF32, StorageDType::kBF16, StorageDType::kF16};
@@ -77,6 +83,38 @@ void write_verified(const NamedTensors& tensors, const CheckpointFormat& to,
   WriteOptions confirmed = writing;
   confirmed.confirm = [&] { add_verified(from, options, files.get(), report); };
   write_checkpoint(tensors, to, options.target, confirmed);
+}
+
+std::string file_facts(const fs::path& path) {
+  struct stat status = {};
+  check_sys(::stat(path.c_str(), &status), "look at " + path.string());
+  return fmt::format("{} {} {}.{:09}\n", path.string(), status.st_size, status.st_mtim.tv_sec,
+                     status.st_mtim.tv_nsec);
+}
+
+// Of a file, or of all files below a directory.
+std::vector<std::string> source_facts(const fs::path& source) {
+  std::error_code error;
+  if (!fs::is_directory(source, error)) return {file_facts(source)};
+  std::vector<std::string> facts;
+  for (const auto& entry : fs::recursive_directory_iterator(source, error)) {
+    if (entry.is_regular_file(error)) facts.push_back(file_facts(entry.path()));
+  }
+  if (error) fail(ErrorKind::kIo, "list {}: {}", source.string(), error.message());
+  std::ranges::sort(facts);
+  return facts;
+}
+
+// Identifies a conversion: the same for the same source, while none of its files changes (place,
+// size, time), and the same options, whose files are then the same. 32 hexadecimal digits. kIo.
+std::string conversion_id(const ConvertOptions& options) {
+  const fs::path source = fs::absolute(options.source).lexically_normal();
+  std::string facts =
+      fmt::format("{} {} {} {} {} {} {}\n", GXP_VERSION, options.to, int(options.dtype),
+                  options.step, options.shards, options.max_shard_size, options.drop_optimizer);
+  if (!options.map.empty()) facts += file_facts(fs::absolute(options.map));
+  for (const std::string& fact : source_facts(source)) facts += fact;
+  return hash_hex(std::as_bytes(std::span(facts)));
 }
 
 void convert(NamedTensors tensors, const CheckpointFormat& to, const ConvertOptions& options,
