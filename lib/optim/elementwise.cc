@@ -22,10 +22,12 @@ class Elementwise : public RangeOptimizer {
   const OptimConfig config_;
 };
 
-// Adam and AdamW, which differ in the weight decay.
-class AdamFamily : public Elementwise {
+// AdamW: Loshchilov & Hutter, arXiv:1711.05101; Muon's has a learning rate of its own. Adam: Kingma &
+// Ba, arXiv:1412.6980, with the weight decay in the gradient, as PyTorch's.
+class AdamFamily final : public Elementwise {
  public:
-  using Elementwise::Elementwise;
+  AdamFamily(Ops& ops, const OptimConfig& config, bool is_adamw)
+      : Elementwise(ops, config), is_adamw_(is_adamw) {}
   void update(std::span<const UpdateRange> ranges, const UpdateStep& step) override {
     std::vector<AdamWRange> all;
     for (const UpdateRange& range : ranges) {
@@ -46,36 +48,18 @@ class AdamFamily : public Elementwise {
   static RandomBits bits_of(const UpdateRange& range, const UpdateStep& step, uint64_t moment) {
     return {mix64(mix64(range.key + uint64_t(step.step)) + moment), range.first};
   }
-  [[nodiscard]] virtual AdamWStep step_of(double decay, const UpdateStep& step) const = 0;
-};
-
-// Loshchilov & Hutter, arXiv:1711.05101. Muon's has a learning rate of its own.
-class AdamW final : public AdamFamily {
- public:
-  using AdamFamily::AdamFamily;
-
- private:
-  [[nodiscard]] AdamWStep step_of(double decay, const UpdateStep& step) const override {
-    return {step.lr * config_.adamw_lr_ratio,
-            config_.beta1,
-            config_.beta2,
-            config_.eps,
-            decay,
-            step.step,
-            step.gradient_scale};
+  [[nodiscard]] AdamWStep step_of(double decay, const UpdateStep& step) const {
+    return {.lr = is_adamw_ ? step.lr * config_.adamw_lr_ratio : step.lr,
+            .beta1 = config_.beta1,
+            .beta2 = config_.beta2,
+            .eps = config_.eps,
+            .weight_decay = is_adamw_ ? decay : 0,
+            .step = step.step,
+            .gradient_scale = step.gradient_scale,
+            .l2 = is_adamw_ ? 0 : decay};
   }
-};
 
-// Kingma & Ba, arXiv:1412.6980, with the weight decay in the gradient, as PyTorch's.
-class Adam final : public AdamFamily {
- public:
-  using AdamFamily::AdamFamily;
-
- private:
-  [[nodiscard]] AdamWStep step_of(double decay, const UpdateStep& step) const override {
-    return {step.lr, config_.beta1, config_.beta2,       config_.eps,
-            0.0,     step.step,     step.gradient_scale, decay};
-  }
+  const bool is_adamw_;
 };
 
 // With PyTorch's momentum: lr is not a part of it, and the first gradient is not dampened.
@@ -109,10 +93,10 @@ class Lion final : public Elementwise {
 }  // namespace
 
 Optimizer make_adamw(const ComputeLane& lane, const OptimConfig& config) {
-  return {.ranges = std::make_unique<AdamW>(lane.ops, config)};
+  return {.ranges = std::make_unique<AdamFamily>(lane.ops, config, true)};
 }
 Optimizer make_adam(const ComputeLane& lane, const OptimConfig& config) {
-  return {.ranges = std::make_unique<Adam>(lane.ops, config)};
+  return {.ranges = std::make_unique<AdamFamily>(lane.ops, config, false)};
 }
 Optimizer make_sgd(const ComputeLane& lane, const OptimConfig& config) {
   return {.ranges = std::make_unique<Sgd>(lane.ops, config)};
