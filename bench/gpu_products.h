@@ -1,0 +1,184 @@
+// Rows of matrix products (gpu_bench.h): through ops.h, and by cuBLASLt alone, to tell what the
+// passes around a product cost.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/gpu_bench.h"
+#include "kernels/cuda/gemm/cublas_products.h"
+#include "kernels/cuda/gemm/cuda_float8.h"
+
+namespace gxp {
+
+class ProductBench : public GpuBench {
+ public:
+  explicit ProductBench(bool as_json)
+      : GpuBench(as_json), queue_(*stream_, *device_), products_(queue_, cache_path()) {}
+
+ protected:
+  // out(m, n) with a sum over k.
+  struct Mnk {
+    size_t m, n, k;
+  };
+  void multiply(const std::string& what, const Mnk& s, DType operands, DType out,
+                const MatmulOptions& options) {
+    const Tensor a = tensor(options.transpose_a ? Shape{s.k, s.m} : Shape{s.m, s.k}, operands);
+    const Tensor b = tensor(options.transpose_b ? Shape{s.n, s.k} : Shape{s.k, s.n}, operands);
+    const Tensor c = tensor({s.m, s.n}, out);
+    const double flops = 2 * double(s.m) * double(s.n) * double(s.k);
+    time(what, flops, 0, [&] { ops_->matmul(c, a, b, options); });
+  }
+
+  void products(const Sizes& s) {
+    const auto layer = [&](const char* name, size_t in, size_t out) {
+      const std::string what = fmt::format("{} {}", s.name, name);
+      multiply(what + " forward", {s.tokens(), out, in}, kBF16, kBF16, {});
+      multiply(what + " dx", {s.tokens(), in, out}, kBF16, kBF16, {.transpose_b = true});
+      multiply(what + " dW", {in, out, s.tokens()}, kBF16, kF32,
+               {.transpose_a = true, .accumulate = true});
+      free_tensors();
+    };
+    layer("qkv", s.hidden, 3 * s.hidden);
+    layer("mlp up", s.hidden, s.mlp);
+    multiply(fmt::format("{} logits of 2048", s.name), {2048, s.vocabulary, s.hidden}, kBF16, kBF16,
+             {.transpose_b = true});
+  }
+
+  // The MLP's first layer: what its operands' codes take, their product alone, and all together.
+  void float8(const Sizes& s) {
+    const size_t n = s.tokens(), k = s.hidden, m = s.mlp;
+    const Tensor in = tensor({n, k}, kBF16), weight = tensor({k, m}, kBF16);
+    const Tensor out = tensor({n, m}, kBF16), dweight = tensor({k, m}, kF32);
+    const double flops = 2 * double(n) * double(k) * double(m);
+    const std::string name = s.name;
+    make_codes(name + " fp8 codes of in", in, {.as_stored = true});
+    make_codes(name + " fp8 codes of weight", weight, {.transposed = true});
+    make_codes(name + " fp8 codes of dout, both", out, {.as_stored = true, .transposed = true});
+    multiply_codes(name + " mlp up fp8, product alone", in, weight, out);
+    const MatmulOptions options{.float8 = operands_of_forward(true)};
+    time(name + " mlp up forward fp8", flops, 0, [&] { ops_->matmul(out, in, weight, options); });
+    const LinearBackward layer{.dx = tensor({n, k}, kBF16),
+                               .dweight = dweight,
+                               .dout = out,
+                               .in = in,
+                               .weight = weight,
+                               .accumulate = true,
+                               .float8 = true};
+    time(name + " mlp up dx and dW fp8", 2 * flops, 0, [&] { ops_->linear_backward(layer); });
+  }
+
+  // The MLP's GELU, its slope and its bias's gradient, fused and apart, and the spread of their
+  // products' algorithms.
+  void epilogues(const Sizes& s) {
+    const size_t n = s.tokens(), c = s.hidden, m = s.mlp;
+    const Tensor in = tensor({n, c}, kBF16), weight = tensor({c, m}, kBF16);
+    const Tensor back = tensor({m, c}, kBF16), bias = tensor({m}, kBF16);
+    const Tensor x = tensor({n, m}, kBF16), out = tensor({n, m}, kBF16);
+    const double flops = 2 * double(n) * double(c) * double(m);
+    const std::string name = s.name;
+    std::byte* const workspace = queue_.scratch(CublasProducts::kWorkspaceBytes);
+    Product product{n, m, c, false, false, false, ProductEnd::kBiasGelu, kBF16, kBF16, {}};
+    product.alignments = {64, 64, 16, 64};
+    ProductPlaces places{in.memory.data, weight.memory.data, out.memory.data, bias.memory.data,
+                         x.memory.data,  out.memory.data,    workspace};
+    compare_epilogue(name + " mlp up, gelu", flops, product, places, {}, [&] {
+      ops_->matmul(x, in, weight, {.bias = bias});
+      ops_->gelu_forward(out, x);
+    });
+    product.end = ProductEnd::kGeluSlope;
+    product.transpose_b = true;
+    product.alignments = {64, 64, 64, 64};
+    places.b = back.memory.data;
+    compare_epilogue(
+        name + " mlp down dx, gelu's slope", flops, product, places,
+        [&] { ops_->gelu_forward(x, x); },
+        [&] {
+          ops_->matmul(out, in, back, {.transpose_b = true});
+          ops_->gelu_backward(out, x, out, x);
+        });
+    const Tensor dweight = tensor({c, m}, kF32), dbias = tensor({m}, kF32);
+    product = {c, m, n, true, false, false, ProductEnd::kBiasGradient, kBF16, kF32, {}};
+    product.alignments = {64, 64, 64, 64};
+    places = {in.memory.data,      out.memory.data, dweight.memory.data, nullptr, dbias.memory.data,
+              dweight.memory.data, workspace};
+    compare_epilogue(name + " mlp up dW, bias's gradient", flops, product, places, {}, [&] {
+      ops_->matmul(dweight, in, out, {.transpose_a = true});
+      ops_->bias_backward(dbias, out);
+    });
+  }
+
+ private:
+  // Reads x twice, for its largest value and for the codes.
+  void make_codes(const std::string& what, const Tensor& x, Float8Ways ways) {
+    const double each = 4 + double(ways.as_stored) + double(ways.transposed);
+    time(what, 0, each * double(x.count()), [&] {
+      std::byte* at = queue_.scratch(float8_bytes(x, ways));
+      make_float8(queue_, at, x, Float8::kE4M3, ways);
+    });
+  }
+
+  void multiply_codes(const std::string& what, const Tensor& in, const Tensor& weight,
+                      const Tensor& out) {
+    const Float8Ways in_ways{.as_stored = true};
+    const Float8Ways weight_ways{.transposed = true};
+    std::byte* const workspace =
+        queue_.scratch(CublasProducts::kWorkspaceBytes + float8_bytes(in, in_ways) +
+                       float8_bytes(weight, weight_ways));
+    std::byte* at = workspace + CublasProducts::kWorkspaceBytes;
+    const Float8Matrix a = make_float8(queue_, at, in, Float8::kE4M3, in_ways);
+    const Float8Matrix b = make_float8(queue_, at, weight, Float8::kE4M3, weight_ways);
+    const Product product{.m = in.shape.rows(),
+                          .n = weight.shape.columns(),
+                          .k = in.shape.columns(),
+                          .transpose_a = false,
+                          .transpose_b = true,
+                          .adds = false,
+                          .end = ProductEnd::kPlain,
+                          .operands = DType::kU8,
+                          .out = kBF16,
+                          .alignments = {64, 64, 64, 64},
+                          .float8 = operands_of_forward(true)};
+    const ProductPlaces places{.a = a.as_stored,
+                               .b = b.transposed,
+                               .c = out.memory.data,
+                               .bias = nullptr,
+                               .argument = nullptr,
+                               .out = out.memory.data,
+                               .workspace = workspace,
+                               .a_factor = a.factor,
+                               .b_factor = b.factor};
+    const double flops = 2 * double(product.m) * double(product.n) * double(product.k);
+    time(what, flops, 0, [&] { products_.multiply(product, places); });
+  }
+
+  void compare_epilogue(const std::string& what, double flops, const Product& product,
+                        const ProductPlaces& places, const std::function<void()>& after,
+                        const std::function<void()>& apart) {
+    time(what + " apart", flops, 0, apart);
+    if (!products_.knows(product, places)) {
+      report_failure(what + " fused", Error(ErrorKind::kUnavailable, "cuBLASLt has no algorithm"));
+      return;
+    }
+    time(what + " fused", flops, 0, [&] {
+      products_.multiply(product, places);
+      if (after) after();
+    });
+    std::vector<float> times = products_.candidate_times(product, places);
+    std::ranges::sort(times);
+    for (const auto& [rank, name] :
+         {std::pair(size_t{0}, "fastest"), std::pair(times.size() / 2, "middle"),
+          std::pair(times.size() - 1, "slowest")})
+      if (rank < times.size())
+        report({fmt::format("{} product, {} of {}", what, name, times.size()),
+                double(times[rank]) / 1e3, flops, 0});
+  }
+
+  CudaQueue queue_;  // of what is timed without its operation
+  CublasProducts products_;
+};
+
+}  // namespace gxp
