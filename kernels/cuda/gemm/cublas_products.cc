@@ -62,9 +62,11 @@ cudaDataType type_of(DType dtype, Float8 float8) {
 
 bool is_float8(const Product& product) { return product.float8.a != Float8::kNone; }
 
-// In cuBLASLt's words, whose matrices are stored by columns: D(n, m) = op(b)' op(a)' is our
-// out(m, n).
-Owned<cublasLtMatrixLayout_t> layout_of(cudaDataType type, size_t rows, size_t columns) {
+// (rows, columns), or its transpose, in cuBLASLt's words, whose matrices are stored by columns:
+// D(n, m) = op(b)' op(a)' is our out(m, n).
+Owned<cublasLtMatrixLayout_t> layout_of(cudaDataType type, size_t rows, size_t columns,
+                                        bool transposed = false) {
+  if (transposed) std::swap(rows, columns);
   cublasLtMatrixLayout_t layout = nullptr;
   check_cublas(cublas_library().layout_create(&layout, type, rows, columns, int64_t(rows)),
                "describe a matrix to cuBLASLt");
@@ -114,12 +116,6 @@ Owned<cublasLtMatmulDesc_t> desc_of(const Product& product, bool tf32) {
   return desc;
 }
 
-// (rows, columns) as cuBLASLt has it, or its transpose.
-Owned<cublasLtMatrixLayout_t> layout_of(cudaDataType type, size_t rows, size_t columns,
-                                        bool transposed) {
-  return transposed ? layout_of(type, columns, rows) : layout_of(type, rows, columns);
-}
-
 // A product that was prepared, with algorithms that may run, the best first, or why there is none.
 struct Prepared {
   Prepared(const Product& p, bool tf32)
@@ -155,20 +151,9 @@ class TrialMemory {
   bool is_there_ = false;
 };
 
-const char* name_of(ProductEnd end) {
-  switch (end) {
-    case ProductEnd::kBias:
-      return " + bias";
-    case ProductEnd::kBiasGelu:
-      return " + bias, gelu";
-    case ProductEnd::kGeluSlope:
-      return " * gelu slope";
-    case ProductEnd::kBiasGradient:
-      return " + bias gradient";
-    default:
-      return "";
-  }
-}
+// In the order of the enumerators of ProductEnd.
+constexpr std::array kEndNames = {"", " + bias", " + bias, gelu", " * gelu slope",
+                                  " + bias gradient"};
 
 std::string name_of(const Product& p, bool tf32) {
   if (tf32) return "tf32";
@@ -181,8 +166,9 @@ std::string name_of(const Product& p, bool tf32) {
 std::string key_of(const std::string& gpu, const Product& p, bool tf32) {
   return fmt::format("{}, cuBLASLt {}, {} x {} x {}{}{}, {} to {}{}{}, aligned to {} {} {}", gpu,
                      cublas_library().version(), p.m, p.n, p.k, p.transpose_a ? " ta" : "",
-                     p.transpose_b ? " tb" : "", name_of(p, tf32), to_string(p.out), name_of(p.end),
-                     p.adds ? " + matrix" : "", p.alignments[0], p.alignments[1], p.alignments[2]);
+                     p.transpose_b ? " tb" : "", name_of(p, tf32), to_string(p.out),
+                     kEndNames[size_t(p.end)], p.adds ? " + matrix" : "", p.alignments[0],
+                     p.alignments[1], p.alignments[2]);
 }
 
 }  // namespace
