@@ -83,18 +83,18 @@ class ProductBench : public GpuBench {
     std::byte* const workspace = queue_.scratch(CublasProducts::kWorkspaceBytes);
     Product product{n, m, c, false, false, false, ProductEnd::kBiasGelu, kBF16, kBF16, {}};
     product.alignments = {64, 64, 16, 64};
-    ProductPlaces places{in.memory.data, weight.memory.data, out.memory.data, bias.memory.data,
-                         x.memory.data,  out.memory.data,    workspace};
-    compare_epilogue(name + " mlp up, gelu", flops, product, places, {}, [&] {
+    ProductPointers pointers{in.memory.data, weight.memory.data, out.memory.data, bias.memory.data,
+                             x.memory.data,  out.memory.data,    workspace};
+    compare_epilogue(name + " mlp up, gelu", flops, product, pointers, {}, [&] {
       ops_->matmul(x, in, weight, {.bias = bias});
       ops_->gelu_forward(out, x);
     });
     product.end = ProductEnd::kGeluSlope;
     product.transpose_b = true;
     product.alignments = {64, 64, 64, 64};
-    places.b = back.memory.data;
+    pointers.b = back.memory.data;
     compare_epilogue(
-        name + " mlp down dx, gelu's slope", flops, product, places,
+        name + " mlp down dx, gelu's slope", flops, product, pointers,
         [&] { ops_->gelu_forward(x, x); },
         [&] {
           ops_->matmul(out, in, back, {.transpose_b = true});
@@ -103,9 +103,10 @@ class ProductBench : public GpuBench {
     const Tensor dweight = tensor({c, m}, kF32), dbias = tensor({m}, kF32);
     product = {c, m, n, true, false, false, ProductEnd::kBiasGradient, kBF16, kF32, {}};
     product.alignments = {64, 64, 64, 64};
-    places = {in.memory.data,      out.memory.data, dweight.memory.data, nullptr, dbias.memory.data,
-              dweight.memory.data, workspace};
-    compare_epilogue(name + " mlp up dW, bias's gradient", flops, product, places, {}, [&] {
+    pointers = {in.memory.data, out.memory.data,   dweight.memory.data,
+                nullptr,        dbias.memory.data, dweight.memory.data,
+                workspace};
+    compare_epilogue(name + " mlp up dW, bias's gradient", flops, product, pointers, {}, [&] {
       ops_->matmul(dweight, in, out, {.transpose_a = true});
       ops_->bias_backward(dbias, out);
     });
@@ -113,24 +114,24 @@ class ProductBench : public GpuBench {
 
  private:
   // Reads x twice, for its largest value and for the codes.
-  void make_codes(const std::string& what, const Tensor& x, Float8Ways ways) {
-    const double each = 4 + double(ways.as_stored) + double(ways.transposed);
+  void make_codes(const std::string& what, const Tensor& x, Float8Layouts layouts) {
+    const double each = 4 + double(layouts.as_stored) + double(layouts.transposed);
     time(what, 0, each * double(x.count()), [&] {
-      std::byte* at = queue_.scratch(float8_bytes(x, ways));
-      make_float8(queue_, at, x, Float8::kE4M3, ways);
+      std::byte* at = queue_.scratch(float8_bytes(x, layouts));
+      make_float8(queue_, at, x, Float8::kE4M3, layouts);
     });
   }
 
   void multiply_codes(const std::string& what, const Tensor& in, const Tensor& weight,
                       const Tensor& out) {
-    const Float8Ways in_ways{.as_stored = true};
-    const Float8Ways weight_ways{.transposed = true};
+    const Float8Layouts in_layouts{.as_stored = true};
+    const Float8Layouts weight_layouts{.transposed = true};
     std::byte* const workspace =
-        queue_.scratch(CublasProducts::kWorkspaceBytes + float8_bytes(in, in_ways) +
-                       float8_bytes(weight, weight_ways));
+        queue_.scratch(CublasProducts::kWorkspaceBytes + float8_bytes(in, in_layouts) +
+                       float8_bytes(weight, weight_layouts));
     std::byte* at = workspace + CublasProducts::kWorkspaceBytes;
-    const Float8Matrix a = make_float8(queue_, at, in, Float8::kE4M3, in_ways);
-    const Float8Matrix b = make_float8(queue_, at, weight, Float8::kE4M3, weight_ways);
+    const Float8Matrix a = make_float8(queue_, at, in, Float8::kE4M3, in_layouts);
+    const Float8Matrix b = make_float8(queue_, at, weight, Float8::kE4M3, weight_layouts);
     const Product product{.m = in.shape.rows(),
                           .n = weight.shape.columns(),
                           .k = in.shape.columns(),
@@ -142,32 +143,32 @@ class ProductBench : public GpuBench {
                           .out = kBF16,
                           .alignments = {64, 64, 64, 64},
                           .float8 = operands_of_forward(true)};
-    const ProductPlaces places{.a = a.as_stored,
-                               .b = b.transposed,
-                               .c = out.memory.data,
-                               .bias = nullptr,
-                               .argument = nullptr,
-                               .out = out.memory.data,
-                               .workspace = workspace,
-                               .a_factor = a.factor,
-                               .b_factor = b.factor};
+    const ProductPointers pointers{.a = a.as_stored,
+                                   .b = b.transposed,
+                                   .c = out.memory.data,
+                                   .bias = nullptr,
+                                   .argument = nullptr,
+                                   .out = out.memory.data,
+                                   .workspace = workspace,
+                                   .a_factor = a.factor,
+                                   .b_factor = b.factor};
     const double flops = 2 * double(product.m) * double(product.n) * double(product.k);
-    time(what, flops, 0, [&] { products_.multiply(product, places); });
+    time(what, flops, 0, [&] { products_.multiply(product, pointers); });
   }
 
   void compare_epilogue(const std::string& what, double flops, const Product& product,
-                        const ProductPlaces& places, const std::function<void()>& after,
+                        const ProductPointers& pointers, const std::function<void()>& after,
                         const std::function<void()>& apart) {
     time(what + " apart", flops, 0, apart);
-    if (!products_.knows(product, places)) {
+    if (!products_.knows(product, pointers)) {
       report_failure(what + " fused", Error(ErrorKind::kUnavailable, "cuBLASLt has no algorithm"));
       return;
     }
     time(what + " fused", flops, 0, [&] {
-      products_.multiply(product, places);
+      products_.multiply(product, pointers);
       if (after) after();
     });
-    std::vector<float> times = products_.candidate_times(product, places);
+    std::vector<float> times = products_.candidate_times(product, pointers);
     std::ranges::sort(times);
     for (const auto& [rank, name] :
          {std::pair(size_t{0}, "fastest"), std::pair(times.size() / 2, "middle"),

@@ -17,11 +17,11 @@ inline constexpr size_t kProductCopyAlignment = 256;
 
 // Which copies of a matrix's codes products need: cuBLASLt's have the elements that are multiplied
 // with each other side by side in both operands.
-struct Float8Ways {
+struct Float8Layouts {
   bool as_stored = false, transposed = false;
 };
 // The scale of a matrix in 8 bits and its codes.
-size_t float8_bytes(const ConstTensor& x, Float8Ways ways);
+size_t float8_bytes(const ConstTensor& x, Float8Layouts layouts);
 
 // The copy of a tensor in another type; 0 if it is absent or already has that type.
 size_t converted_bytes(const ConstTensor& tensor, DType type);

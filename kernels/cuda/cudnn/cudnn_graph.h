@@ -66,7 +66,7 @@ class CudnnGraph {
   };
   // The memory of a tensor that is not virtual while the graph runs: the GPU's, or for a scalar the
   // host's.
-  struct Place {
+  struct TensorBinding {
     int64_t id;
     const void* data;
   };
@@ -105,7 +105,7 @@ class CudnnGraph {
   Support plan(size_t most, SumOrder order);
   [[nodiscard]] size_t workspace_bytes() const { return workspace_; }
   // Queues it on the handle's stream. kDevice: cuDNN fails.
-  void run(std::span<const Place> places, void* workspace);
+  void run(std::span<const TensorBinding> bindings, void* workspace);
 
  private:
   Tensor describe(int64_t id, CudnnData type, const CudnnDims& dims, const CudnnDims& strides,

@@ -183,20 +183,20 @@ struct CublasProducts::Impl {
     if (!cache_path.empty()) cache.emplace(cache_path);
   }
 
-  Prepared& prepare(const Product& product, const ProductPlaces& places) {
+  Prepared& prepare(const Product& product, const ProductPointers& pointers) {
     const auto [found, is_new] = prepared.try_emplace(product, product, is_tf32(product));
     Prepared& ready = found->second;
     if (has_bias(product.end))
-      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, places.bias);
+      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointers.bias);
     if (has_argument(product.end))
-      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, places.argument);
+      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, pointers.argument);
     if (product.end == ProductEnd::kBiasGradient)
-      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, places.argument);
+      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointers.argument);
     if (is_float8(product)) {
-      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, places.b_factor);
-      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, places.a_factor);
+      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, pointers.b_factor);
+      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, pointers.a_factor);
     }
-    if (is_new) choose(product, ready, places);
+    if (is_new) choose(product, ready, pointers);
     return ready;
   }
 
@@ -208,13 +208,13 @@ struct CublasProducts::Impl {
   }
 
   // The fastest for this product, or cuBLASLt's guesses if nothing is timed.
-  void choose(const Product& product, Prepared& ready, const ProductPlaces& places) {
+  void choose(const Product& product, Prepared& ready, const ProductPointers& pointers) {
     const auto candidates = candidates_of(product, ready, cache ? kCandidates : kGuesses);
     if (candidates.empty()) return;
     std::optional<CachedChoice> chosen;
     if (cache)
       chosen = cache->choose(key_of(product),
-                             [&] { return fastest_of(candidates, product, ready, places); });
+                             [&] { return fastest_of(candidates, product, ready, pointers); });
     if (!chosen)
       ready.algos = candidates;
     else if (*chosen == kNoAlgorithm)
@@ -261,10 +261,10 @@ struct CublasProducts::Impl {
   // that is no choice, and the GPU's memory or driver may be to blame.
   std::optional<CachedChoice> fastest_of(const std::vector<cublasLtMatmulAlgo_t>& candidates,
                                          const Product& product, const Prepared& ready,
-                                         const ProductPlaces& places) {
+                                         const ProductPointers& pointers) {
     const TrialMemory other(trial_bytes(product));
     if (!other) return not_timed(trial_bytes(product));
-    const Trial trial = try_all(candidates, product, ready, places, other);
+    const Trial trial = try_all(candidates, product, ready, pointers, other);
     if (trial.working.empty())
       return product.end == ProductEnd::kPlain ? std::nullopt : std::optional(kNoAlgorithm);
     const auto fastest = std::ranges::min_element(trial.times) - trial.times.begin();
@@ -290,10 +290,10 @@ struct CublasProducts::Impl {
     return product.adds ? product.m * product.n * size_of(product.out) : 0;
   }
   Trial try_all(const std::vector<cublasLtMatmulAlgo_t>& candidates, const Product& product,
-                const Prepared& ready, ProductPlaces places, const TrialMemory& other) {
-    if (product.adds) places.out = other.data();
+                const Prepared& ready, ProductPointers pointers, const TrialMemory& other) {
+    if (product.adds) pointers.out = other.data();
     const auto works = [&](const cublasLtMatmulAlgo_t& algo) {
-      if (start(product, ready, algo, places) == CUBLAS_STATUS_SUCCESS) return true;
+      if (start(product, ready, algo, pointers) == CUBLAS_STATUS_SUCCESS) return true;
       cudaGetLastError();  // forget it: nothing was queued
       return false;
     };
@@ -302,7 +302,7 @@ struct CublasProducts::Impl {
     std::vector<std::function<void()>> ways;
     for (const cublasLtMatmulAlgo_t& algo : trial.working)
       ways.emplace_back(
-          [&] { check_cublas(start(product, ready, algo, places), "time a product on a GPU"); });
+          [&] { check_cublas(start(product, ready, algo, pointers), "time a product on a GPU"); });
     trial.times = times_in_turn(queue.stream(), ways);
     return trial;
   }
@@ -331,11 +331,11 @@ struct CublasProducts::Impl {
   }
 
   // By the first algorithm that runs, which is kept.
-  void run(const Product& product, Prepared& ready, const ProductPlaces& places) {
+  void run(const Product& product, Prepared& ready, const ProductPointers& pointers) {
     auto& algos = ready.algos;
-    cublasStatus_t status = start(product, ready, algos.front(), places);
+    cublasStatus_t status = start(product, ready, algos.front(), pointers);
     for (; status != CUBLAS_STATUS_SUCCESS && algos.size() > 1;
-         status = start(product, ready, algos.front(), places)) {
+         status = start(product, ready, algos.front(), pointers)) {
       cudaGetLastError();  // forget it: nothing was queued
       algos.erase(algos.begin());
     }
@@ -343,13 +343,13 @@ struct CublasProducts::Impl {
     algos.resize(1);
   }
   cublasStatus_t start(const Product& product, const Prepared& ready,
-                       const cublasLtMatmulAlgo_t& algo, const ProductPlaces& places) {
+                       const cublasLtMatmulAlgo_t& algo, const ProductPointers& pointers) {
     const float alpha = 1;
     const float beta = product.adds ? 1 : 0;
-    return cublas_library().matmul(handle.get(), ready.desc.get(), &alpha, places.b, ready.a.get(),
-                                   places.a, ready.b.get(), &beta, places.c, ready.d.get(),
-                                   places.out, ready.d.get(), &algo, places.workspace,
-                                   CublasProducts::kWorkspaceBytes, queue.stream());
+    return cublas_library().matmul(
+        handle.get(), ready.desc.get(), &alpha, pointers.b, ready.a.get(), pointers.a,
+        ready.b.get(), &beta, pointers.c, ready.d.get(), pointers.out, ready.d.get(), &algo,
+        pointers.workspace, CublasProducts::kWorkspaceBytes, queue.stream());
   }
 
   CudaQueue& queue;
@@ -365,32 +365,32 @@ CublasProducts::CublasProducts(CudaQueue& queue, const std::string& cache, bool 
     : impl_(std::make_unique<Impl>(queue, cache, tf32)) {}
 CublasProducts::~CublasProducts() = default;
 
-void CublasProducts::multiply(const Product& product, const ProductPlaces& places) {
-  Prepared& ready = impl_->prepare(product, places);
+void CublasProducts::multiply(const Product& product, const ProductPointers& pointers) {
+  Prepared& ready = impl_->prepare(product, pointers);
   if (ready.algos.empty())
     fail(ErrorKind::kDevice,
          "multiply ({}, {}) by ({}, {}) on a GPU: cuBLASLt has no algorithm ({})", product.m,
          product.k, product.k, product.n, ready.why_not);
-  impl_->run(product, ready, places);
+  impl_->run(product, ready, pointers);
 }
 
-bool CublasProducts::knows(const Product& product, const ProductPlaces& places) {
-  return !impl_->prepare(product, places).algos.empty();
+bool CublasProducts::knows(const Product& product, const ProductPointers& pointers) {
+  return !impl_->prepare(product, pointers).algos.empty();
 }
 
-bool CublasProducts::fuses(const Product& product, const ProductPlaces& places,
+bool CublasProducts::fuses(const Product& product, const ProductPointers& pointers,
                            const FusionTrial& trial) {
-  if (!knows(product, places)) return false;
+  if (!knows(product, pointers)) return false;
   return !impl_->cache || impl_->fuses(product, trial);
 }
 
 std::vector<float> CublasProducts::candidate_times(const Product& product,
-                                                   const ProductPlaces& places) {
-  Prepared& ready = impl_->prepare(product, places);
+                                                   const ProductPointers& pointers) {
+  Prepared& ready = impl_->prepare(product, pointers);
   const auto candidates = impl_->candidates_of(product, ready, kCandidates);
   const TrialMemory other(Impl::trial_bytes(product));
   if (!other) fail(ErrorKind::kDevice, "time a product on a GPU: it has no memory for the trial");
-  return impl_->try_all(candidates, product, ready, places, other).times;
+  return impl_->try_all(candidates, product, ready, pointers, other).times;
 }
 
 }  // namespace gxp

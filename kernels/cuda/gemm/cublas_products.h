@@ -40,7 +40,7 @@ struct Product {
 };
 
 // Where its matrices lie.
-struct ProductPlaces {
+struct ProductPointers {
   const void *a, *b;
   const void* c;     // what is added
   const void* bias;  // the vector of `end` that is read
@@ -70,16 +70,16 @@ class CublasProducts {
   // Queues it. kDevice if cuBLASLt knows no way. If the GPU has no memory for the trials (the run's
   // plan does not include it), a warning is logged and the product is done as if there were no
   // cache.
-  void multiply(const Product& product, const ProductPlaces& places);
+  void multiply(const Product& product, const ProductPointers& pointers);
   // Whether cuBLASLt knows a way. It may not know one for some ends, by shapes, alignments and
   // versions.
-  bool knows(const Product& product, const ProductPlaces& places);
+  bool knows(const Product& product, const ProductPointers& pointers);
   // Whether the product's end is fused: if cuBLASLt knows a way and, with a cache, unless it was
   // timed to be slower than apart.
-  bool fuses(const Product& product, const ProductPlaces& places, const FusionTrial& trial);
+  bool fuses(const Product& product, const ProductPointers& pointers, const FusionTrial& trial);
   // The times of cuBLASLt's algorithms in milliseconds, in its order; none for algorithms that
   // fail. kDevice: no memory for the trial.
-  std::vector<float> candidate_times(const Product& product, const ProductPlaces& places);
+  std::vector<float> candidate_times(const Product& product, const ProductPointers& pointers);
 
  private:
   struct Impl;

@@ -28,7 +28,7 @@ class CudaGemm : public virtual Ops {
  private:
   ConstTensor converted(const ConstTensor& tensor, DType type, size_t& scratch_used);
   // With its bias, which is added after the product where cuBLASLt has no algorithm that does.
-  void multiply(const Product& product, const ProductPlaces& places, DType bias_type);
+  void multiply(const Product& product, const ProductPointers& pointers, DType bias_type);
   void gelu_apart(const LinearGelu& layer);
   void differentiate_gelu(const LinearBackward& layer, const ConstTensor& dout);
   void slope_of_gelu(const LinearBackward& layer, void* value);
@@ -40,7 +40,7 @@ class CudaGemm : public virtual Ops {
   // The gradients of the layer's parameters, `dout` rounded as the weight.
   void differentiate_apart(const LinearBackward& layer, const ConstTensor& dout);
   void differentiate_weight_and_bias(const LinearBackward& layer);
-  ProductPlaces places_of_sums(const LinearBackward& layer);
+  ProductPointers pointers_of_sums(const LinearBackward& layer);
   void differentiate_bias(const LinearBackward& layer);
   void differentiate_float8(const LinearBackward& layer);
 
