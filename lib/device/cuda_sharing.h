@@ -23,7 +23,7 @@ class CudaSharing final : public DeviceSharing {
   [[nodiscard]] std::string identity() const override { return identity_; }
   [[nodiscard]] std::vector<std::string> visible() const override;
   [[nodiscard]] Support reaches(std::string_view identity) const override;
-  [[nodiscard]] DevicePlace find(ConstMemory memory) const override;
+  [[nodiscard]] AllocationOffset find(ConstMemory memory) const override;
   [[nodiscard]] bool is_live(uint64_t allocation) const override;
   [[nodiscard]] SharedAllocation share(uint64_t allocation) const override;
 

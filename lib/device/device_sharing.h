@@ -31,7 +31,7 @@
 namespace gxp {
 
 // The position of memory in an allocation that peers can map.
-struct DevicePlace {
+struct AllocationOffset {
   uint64_t allocation = 0;  // its number on the device, from 1 on, never used again; 0: in none
   uint64_t offset = 0;
 };
@@ -58,7 +58,7 @@ class DeviceSharing {
 
   // The position of memory from Device::allocate_shareable(); no allocation if it is not entirely
   // in one.
-  [[nodiscard]] virtual DevicePlace find(ConstMemory memory) const = 0;
+  [[nodiscard]] virtual AllocationOffset find(ConstMemory memory) const = 0;
   // Whether that allocation has not been freed.
   [[nodiscard]] virtual bool is_live(uint64_t allocation) const = 0;
   // For a live allocation. Throws kDevice.

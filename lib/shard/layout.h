@@ -90,13 +90,13 @@ std::vector<TensorPart> trainable_parts(const Architecture& architecture,
 // The places in a buffer that holds one of `shards` equal parts of every FSDP unit, in forward
 // order; with 1 shard the places in the flat buffer itself. All ranks' shards have the same places,
 // so no rank is named. The layout outlives this.
-class ShardPlaces {
+class ShardRanges {
  public:
-  static ShardPlaces of_parameters(const ParameterLayout& layout, int shards) {
+  static ShardRanges of_parameters(const ParameterLayout& layout, int shards) {
     return {layout, shards, &FsdpUnit::flat};
   }
   // Wraps that are frozen as a whole have no gradients, and no place in their buffer.
-  static ShardPlaces of_gradients(const ParameterLayout& layout, int shards) {
+  static ShardRanges of_gradients(const ParameterLayout& layout, int shards) {
     return {layout, shards, &FsdpUnit::gradients};
   }
 
@@ -107,7 +107,7 @@ class ShardPlaces {
   [[nodiscard]] Range part(const TensorPart& part) const;
 
  private:
-  ShardPlaces(const ParameterLayout& layout, int shards, Range FsdpUnit::*whole)
+  ShardRanges(const ParameterLayout& layout, int shards, Range FsdpUnit::*whole)
       : layout_(&layout), shards_(size_t(shards)), whole_(whole) {}
 
   const ParameterLayout* layout_;

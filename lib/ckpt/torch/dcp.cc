@@ -52,11 +52,11 @@ class DcpDirectory {
 
   [[nodiscard]] const DcpMetadata& metadata() const { return metadata_; }
   [[nodiscard]] size_t file_count() const { return files_.size(); }
-  [[nodiscard]] const std::string& path_of(const DcpPlace& place) const {
+  [[nodiscard]] const std::string& path_of(const DcpStorageInfo& place) const {
     return files_[place.file]->path();
   }
-  [[nodiscard]] TorchArchive open(const DcpPlace& place) const;
-  [[nodiscard]] std::vector<DcpPlace> places() const;
+  [[nodiscard]] TorchArchive open(const DcpStorageInfo& place) const;
+  [[nodiscard]] std::vector<DcpStorageInfo> places() const;
   // How many ranks have written it, as the files' names tell.
   [[nodiscard]] std::optional<int> world_size() const;
 
@@ -104,15 +104,15 @@ void refuse_safetensors(const FileRange& range) {
        range.file->path(), range.offset);
 }
 
-TorchArchive DcpDirectory::open(const DcpPlace& place) const {
+TorchArchive DcpDirectory::open(const DcpStorageInfo& place) const {
   const FileRange range =
       FileRange::whole(files_[place.file]).part(place.offset, place.bytes, "an archive");
   refuse_safetensors(range);
   return TorchArchive::open(range);
 }
 
-std::vector<DcpPlace> DcpDirectory::places() const {
-  std::vector<DcpPlace> places;
+std::vector<DcpStorageInfo> DcpDirectory::places() const {
+  std::vector<DcpStorageInfo> places;
   for (const DcpTensor& tensor : metadata_.tensors)
     places.insert(places.end(), tensor.places.begin(), tensor.places.end());
   for (const DcpObject& object : metadata_.objects) places.push_back(object.place);
@@ -121,9 +121,9 @@ std::vector<DcpPlace> DcpDirectory::places() const {
 
 // No byte belongs to two values: a small file does not become a large checkpoint.
 void DcpDirectory::check_places() const {
-  std::vector<DcpPlace> all = places();
-  std::ranges::sort(all, {},
-                    [](const DcpPlace& place) { return std::pair(place.file, place.offset); });
+  std::vector<DcpStorageInfo> all = places();
+  std::ranges::sort(
+      all, {}, [](const DcpStorageInfo& place) { return std::pair(place.file, place.offset); });
   for (size_t i = 0; i < all.size(); ++i) {
     const FileRange file = FileRange::whole(files_[all[i].file]);
     static_cast<void>(file.part(all[i].offset, all[i].bytes, "an archive that .metadata names"));
@@ -145,7 +145,7 @@ NamedTensor open_chunk(const DcpDirectory& directory, const DcpTensor& tensor, s
   const TorchArchive archive = directory.open(tensor.places[chunk]);
   const TensorBox& box = tensor.chunks[chunk];
   NamedTensor part = archive.tensor(archive.root(), tensor.key.text);
-  const DcpPlace& place = tensor.places[chunk];
+  const DcpStorageInfo& place = tensor.places[chunk];
   if (part.info.dtype != tensor.dtype || part.info.shape != box.sizes ||
       part.info.bytes() > place.bytes)
     fail(ErrorKind::kCorrupt,
@@ -392,7 +392,7 @@ NamedTensors read_dcp(const std::string& path) { return DcpReader(path).read(); 
 uint64_t verify_dcp(const std::string& path) {
   const DcpDirectory directory(path);
   bool recorded = true;
-  for (const DcpPlace& place : directory.places())
+  for (const DcpStorageInfo& place : directory.places())
     recorded = directory.open(place).verify() && recorded;
   return recorded ? directory.file_count() : 0;
 }

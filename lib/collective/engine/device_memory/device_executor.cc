@@ -14,7 +14,7 @@ constexpr size_t kLeastTileBytes = size_t{1} << 20;  // a phase takes as long as
 static_assert(TiledWay::staging_bytes(kTileBytes) <= DevicePeers::kScratchBytes);
 static_assert(DeviceExecutor::kOneShotBytes <= DevicePeers::kScratchBytes);
 
-constexpr DevicePlace kNotUsed{~uint64_t{0}, 0};  // of a buffer that the call does not use
+constexpr AllocationOffset kNotUsed{~uint64_t{0}, 0};  // of a buffer that the call does not use
 
 class BarrierCall final : public QueuedCall {
  public:
@@ -105,7 +105,7 @@ DeviceExecutor::Placement DeviceExecutor::place(const DevicePeers& peers,
   const auto place_of = [&](const std::byte* data, Range range) {
     return range.count == 0 ? kNotUsed : peers.place_of(data, range.count);
   };
-  return {.input = inv.is_scaled() ? DevicePlace{} : place_of(inv.input_data, inv.own_input()),
+  return {.input = inv.is_scaled() ? AllocationOffset{} : place_of(inv.input_data, inv.own_input()),
           .output = place_of(inv.output_data, inv.own_output())};
 }
 
@@ -116,7 +116,7 @@ const DeviceExecutor::Placement& DeviceExecutor::placement_of(const Invocation& 
 
 std::optional<RankBuffers> DeviceExecutor::exchange(DevicePeers& peers, const Invocation& inv) {
   const Placement mine = place(peers, inv);
-  for (const DevicePlace& place : {mine.input, mine.output}) {
+  for (const AllocationOffset& place : {mine.input, mine.output}) {
     if (mine.everywhere() && place.allocation != kNotUsed.allocation)
       peers.offer(place.allocation, members_, inv.deadline);
   }
@@ -135,7 +135,7 @@ std::optional<RankBuffers> DeviceExecutor::exchange(DevicePeers& peers, const In
 
 void DeviceExecutor::learn(DevicePeers& peers, const Invocation& inv, int rank,
                            const Placement& theirs) const {
-  for (const DevicePlace& place : {theirs.input, theirs.output}) {
+  for (const AllocationOffset& place : {theirs.input, theirs.output}) {
     if (place.allocation != kNotUsed.allocation)
       peers.learn(sync_.member(rank), place.allocation, inv.deadline);
   }
@@ -145,7 +145,7 @@ RankBuffers DeviceExecutor::resolve(const DevicePeers& peers, const Invocation& 
   RankBuffers buffers;
   const bool written = writes_outputs(inv.call.collective);
   for (int rank = 0; rank < sync_.world_size(); ++rank) {
-    const auto at = [&](const DevicePlace& place, Range range, std::byte* own) -> std::byte* {
+    const auto at = [&](const AllocationOffset& place, Range range, std::byte* own) -> std::byte* {
       if (range.count == 0) return nullptr;
       return rank == inv.rank ? own : peers.at(sync_.member(rank), place, range.count);
     };

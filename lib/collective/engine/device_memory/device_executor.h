@@ -63,8 +63,8 @@ class DeviceExecutor {
   // The content of a line: the locations of the buffers. No allocation: peers cannot map it, or
   // must not, since it is to be scaled first.
   struct Placement {
-    DevicePlace input;
-    DevicePlace output;
+    AllocationOffset input;
+    AllocationOffset output;
     [[nodiscard]] bool everywhere() const {
       return input.allocation != 0 && output.allocation != 0;
     }

@@ -53,13 +53,13 @@ class DevicePeers {
   // The collectives' own; urgent.
   [[nodiscard]] Stream& stream() { return *stream_; }
   // The location of this rank's memory, for its peers.
-  [[nodiscard]] DevicePlace place_of(const std::byte* data, size_t bytes) const;
+  [[nodiscard]] AllocationOffset place_of(const std::byte* data, size_t bytes) const;
   // Offers an allocation of this rank to these ranks for mapping, if they do not have it yet.
   void offer(uint64_t allocation, std::span<const int> ranks, Deadline deadline);
   // Takes what `rank` has offered, until that allocation is mapped.
   void learn(int rank, uint64_t allocation, Deadline deadline);
   // A peer's memory at the position in its line, in an allocation that is mapped.
-  [[nodiscard]] std::byte* at(int rank, const DevicePlace& place, size_t bytes) const;
+  [[nodiscard]] std::byte* at(int rank, const AllocationOffset& place, size_t bytes) const;
   [[nodiscard]] std::byte* scratch(int rank) const { return scratch_of_[size_t(rank)]; }
   // The barriers of a group's ranks (group_barriers.h); `group` is GroupSync's.
   [[nodiscard]] BarrierBoard* board(int rank, int group) const;

@@ -40,7 +40,7 @@ struct ChannelGraph {
   std::optional<bool> same_channels{};
   std::vector<Channel> channels{};
   Attributes other{};
-  SourcePlace place{};
+  SourceLocation place{};
 };
 
 struct ChannelGraphs {

@@ -34,7 +34,7 @@ struct PastedMatrix {
     bool has_row = false;
     std::string cpu_affinity{};  // "0-31,64-95"
     std::string numa_affinity{};
-    SourcePlace place{};  // of its row
+    SourceLocation place{};  // of its row
   };
   std::vector<Device> devices;
   std::vector<std::vector<std::string>> cells;  // [row][column]; "": unknown
