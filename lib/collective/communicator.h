@@ -224,7 +224,7 @@ class Communicator {
   // it. Throws kIo or kDevice.
   [[nodiscard]] CommunicatorMemory allocate(size_t bytes);
 
-  // What such a call runs here, and why; `origin` changes the way of shared memory and the
+  // What such a call runs here, and why; `origin` changes the method of shared memory and the
   // predicted time only.
   [[nodiscard]] AlgorithmPlan plan(const Call& call,
                                    MemoryOrigin origin = MemoryOrigin::kOrdinary) const;

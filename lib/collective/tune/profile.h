@@ -18,7 +18,7 @@
 // curves of its own, over the bytes of the logical buffer:
 //   direct-COLLECTIVE  in memory from Communicator::allocate()
 //   staged-COLLECTIVE  in any other memory
-// Each is the least of the ways that it can go (shared_ways.h), where those were measured:
+// Each is the least of the methods that it can take (shared_methods.h), where those were measured:
 //   copied-COLLECTIVE, placed-COLLECTIVE, cma-COLLECTIVE, tiles-COLLECTIVE
 // The model is off by a tenth or more, which is too much to choose by. So a calibration also runs
 // what it has a model of; over the bytes of the logical buffer, each with the segment that the

@@ -13,7 +13,7 @@
 #include "lib/collective/algorithm/call.h"
 #include "lib/collective/tune/cost_model.h"
 #include "lib/collective/tune/profile.h"
-#include "lib/collective/tune/shared_ways.h"
+#include "lib/collective/tune/shared_methods.h"
 
 namespace gxp {
 
@@ -30,7 +30,7 @@ struct AlgorithmPlan {
   int channels = 1;
   size_t segment_bytes = 1;      // unit of pipelining; all of the buffer where that does not pay
   double predicted_seconds = 0;  // as measured, where that decided
-  SharedWay way = SharedWay::kMessages;  // where ranks share memory
+  SharedMethod method = SharedMethod::kMessages;  // where ranks share memory
   std::string reason;  // "11.2 us measured; next is ring, 19 us", or "... predicted; ..."
 };
 
@@ -43,7 +43,7 @@ CallShape shape_of(const Call& call, const AlgorithmPlan& plan, const GroupTopol
 AlgorithmPlan select_algorithm(const Call& call, const SelectionSettings& settings,
                                const CostModel& model, MemoryOrigin origin);
 
-// The values that a user may set: "auto", the algorithms, and the ways of shared memory.
+// The values that a user may set: "auto", the algorithms, and the methods of shared memory.
 std::vector<std::string> algorithm_choices();
 
 // Throws kConfig, with the names there are, unless `wanted` is "auto" or some algorithm's name.

@@ -11,7 +11,7 @@ using enum Collective;
 
 constexpr size_t kTileBytes = DevicePeers::kScratchBytes / 4;
 constexpr size_t kLeastTileBytes = size_t{1} << 20;  // a phase takes as long as some 4 MiB
-static_assert(TiledWay::staging_bytes(kTileBytes) <= DevicePeers::kScratchBytes);
+static_assert(TiledMethod::staging_bytes(kTileBytes) <= DevicePeers::kScratchBytes);
 static_assert(DeviceExecutor::kOneShotBytes <= DevicePeers::kScratchBytes);
 
 constexpr AllocationOffset kNotUsed{~uint64_t{0}, 0};  // of a buffer that the call does not use
@@ -86,7 +86,7 @@ void DeviceExecutor::execute(DevicePeers& peers, const Call& call, ConstMemory i
       mover_.finish(inv);
     }
     sync_.synchronise(inv);
-  } else if (buffers && DirectWay::can_run(inv, *buffers)) {
+  } else if (buffers && DirectMethod::can_run(inv, *buffers)) {
     direct_.move(inv, *buffers);
     mover_.finish(inv);
     sync_.synchronise(inv);
@@ -220,7 +220,7 @@ std::unique_ptr<QueuedCall> DeviceExecutor::queue(const Invocation& inv,
                                                   Stream& stream) {
   const auto barrier = [&] { return barriers_->queue(stream, inv.deadline); };
   uint32_t entered = 0;
-  if (inv.bytes() == 0 || (buffers && DirectWay::can_run(inv, *buffers))) {
+  if (inv.bytes() == 0 || (buffers && DirectMethod::can_run(inv, *buffers))) {
     entered = barrier();
     if (inv.bytes() > 0) direct_.move(inv, *buffers);
   } else if (inv.shape.largest_input <= kOneShotBytes) {

@@ -1,4 +1,4 @@
-// Takes, gives and folds parts of the ranks' buffers: what the ways of a call have in common
+// Takes, gives and folds parts of the ranks' buffers: what the methods of a call have in common
 // (shared_executor.h).
 #pragma once
 
