@@ -195,9 +195,9 @@ CudnnAttention::Slices CudnnAttention::fastest_of(const AttentionBackward& args,
   if (!chosen) {
     std::erase_if(cuts, [&](const Slices& cut) { return !support_of(args, cut); });
     chosen = cache_->choose(key, [&] {
-      std::vector<std::function<void()>> ways;
-      for (const Slices& cut : cuts) ways.emplace_back([&] { run(args, cut); });
-      return CachedChoice{cuts[fastest_in_turn(queue_.stream(), ways)].size()};
+      std::vector<std::function<void()>> timed;
+      for (const Slices& cut : cuts) timed.emplace_back([&] { run(args, cut); });
+      return CachedChoice{cuts[fastest_in_turn(queue_.stream(), timed)].size()};
     });
   }
   const auto found = std::ranges::find(cuts, (*chosen)[0], &Slices::size);

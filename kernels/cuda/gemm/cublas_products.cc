@@ -299,11 +299,11 @@ struct CublasProducts::Impl {
     };
     Trial trial;
     std::ranges::copy_if(candidates, std::back_inserter(trial.working), works);
-    std::vector<std::function<void()>> ways;
+    std::vector<std::function<void()>> timed;
     for (const cublasLtMatmulAlgo_t& algo : trial.working)
-      ways.emplace_back(
+      timed.emplace_back(
           [&] { check_cublas(start(product, ready, algo, pointers), "time a product on a GPU"); });
-    trial.times = times_in_turn(queue.stream(), ways);
+    trial.times = times_in_turn(queue.stream(), timed);
     return trial;
   }
 
@@ -320,11 +320,11 @@ struct CublasProducts::Impl {
         not_timed(trial.bytes);
         return true;
       }
-      const std::array<std::function<void()>, 2> ways = {[&] { trial.fused(memory.data()); },
-                                                         [&] { trial.apart(memory.data()); }};
-      for (const auto& start : ways) start();
+      const std::array<std::function<void()>, 2> timed = {[&] { trial.fused(memory.data()); },
+                                                          [&] { trial.apart(memory.data()); }};
+      for (const auto& start : timed) start();
       chosen = cache->choose(
-          key, [&] { return fastest_in_turn(queue.stream(), ways) == 0 ? kFused : kApart; });
+          key, [&] { return fastest_in_turn(queue.stream(), timed) == 0 ? kFused : kApart; });
     }
     known->second = *chosen != kApart;
     return known->second;

@@ -34,20 +34,20 @@ PackingProgram::PackingProgram(std::vector<double> capacities)
   }
 }
 
-void PackingProgram::add_way(std::span<const uint32_t> uses) {
+void PackingProgram::add_route(std::span<const uint32_t> uses) {
   GXP_ASSERT(!uses.empty());
   std::map<uint32_t, double> times;
   for (const uint32_t capacity : uses) times[capacity] += 1;
-  ways_.emplace_back();
-  for (const auto& [capacity, count] : times) ways_.back().push_back({capacity, count});
+  routes_.emplace_back();
+  for (const auto& [capacity, count] : times) routes_.back().push_back({capacity, count});
   for (size_t step = 0; step < kMaxStepsPerRow * capacities_.size(); ++step) {
     if (!improve()) return;
   }
 }
 
-double PackingProgram::price_of(size_t way) const {
+double PackingProgram::price_of(size_t route) const {
   double price = 0;
-  for (const Use& use : ways_[way]) price += prices_[use.capacity] * use.times;
+  for (const Use& use : routes_[route]) price += prices_[use.capacity] * use.times;
   return price;
 }
 
@@ -55,10 +55,10 @@ double PackingProgram::price_of(size_t way) const {
 bool PackingProgram::improve() {
   double most = kSmall;
   std::optional<int64_t> best;
-  for (size_t way = 0; way < ways_.size(); ++way) {
-    if (const double gain = 1 - price_of(way); gain > most) {
+  for (size_t route = 0; route < routes_.size(); ++route) {
+    if (const double gain = 1 - price_of(route); gain > most) {
       most = gain;
-      best = int64_t(way);
+      best = int64_t(route);
     }
   }
   for (size_t capacity = 0; capacity < capacities_.size(); ++capacity) {
@@ -78,7 +78,7 @@ std::vector<double> PackingProgram::direction_of(int64_t column) const {
       direction[row] = inverse(row, size_t(~column));
       continue;
     }
-    for (const Use& use : ways_[size_t(column)]) {
+    for (const Use& use : routes_[size_t(column)]) {
       direction[row] += inverse(row, use.capacity) * use.times;
     }
   }
@@ -98,7 +98,7 @@ void PackingProgram::enter(int64_t column) {
       leaving = row;
     }
   }
-  GXP_ASSERT(leaving < rows);  // every way uses a capacity, so the sum is bounded
+  GXP_ASSERT(leaving < rows);  // every route uses a capacity, so the sum is bounded
   for (size_t i = 0; i < rows; ++i) inverse_[leaving * rows + i] /= direction[leaving];
   for (size_t row = 0; row < rows; ++row) {
     if (row == leaving || direction[row] == 0) continue;
@@ -125,7 +125,7 @@ void PackingProgram::find_prices() {
 std::vector<double> PackingProgram::amounts() const {
   const size_t rows = capacities_.size();
   double largest = 0;
-  std::vector<double> amounts(ways_.size(), 0);
+  std::vector<double> amounts(routes_.size(), 0);
   for (size_t row = 0; row < rows; ++row) {
     if (basis_[row] < 0) continue;
     double amount = 0;
@@ -134,9 +134,9 @@ std::vector<double> PackingProgram::amounts() const {
     largest = std::max(largest, amount);
   }
   std::vector<double> used(rows, 0);
-  for (size_t way = 0; way < ways_.size(); ++way) {
-    if (amounts[way] < 1e-6 * largest) amounts[way] = 0;
-    for (const Use& use : ways_[way]) used[use.capacity] += amounts[way] * use.times;
+  for (size_t route = 0; route < routes_.size(); ++route) {
+    if (amounts[route] < 1e-6 * largest) amounts[route] = 0;
+    for (const Use& use : routes_[route]) used[use.capacity] += amounts[route] * use.times;
   }
   double over = 1;
   for (size_t i = 0; i < rows; ++i) over = std::max(over, used[i] / capacities_[i]);

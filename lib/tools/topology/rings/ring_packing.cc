@@ -63,7 +63,7 @@ class RingPacker {
     if (double(found.cost.price) >= kWorthIt * kUnit) return false;
     Ring ring = make_ring(routes_, found.start, std::move(found.gpus));
     if (std::ranges::find(rings_, ring) != rings_.end()) return false;
-    program_.add_way(links_of_ring(routes_, ring));
+    program_.add_route(links_of_ring(routes_, ring));
     rings_.push_back(std::move(ring));
     return true;
   }
@@ -83,7 +83,7 @@ class RingPacker {
   const HostRoutes& routes_;
   const std::vector<int>& starts_;
   PackingProgram program_;
-  std::vector<Ring> rings_;  // the program's ways
+  std::vector<Ring> rings_;  // the routes of the program
   RingPacking best_;
 };
 
@@ -110,7 +110,8 @@ std::vector<RingChannel> pack_few(const HostRoutes& routes, std::vector<RingChan
   std::ranges::stable_sort(channels, std::ranges::greater(), &RingChannel::gb_per_s);
   channels.resize(std::min(channels.size(), most));
   PackingProgram program(capacities_of(routes));
-  for (const RingChannel& channel : channels) program.add_way(links_of_ring(routes, channel.ring));
+  for (const RingChannel& channel : channels)
+    program.add_route(links_of_ring(routes, channel.ring));
   const std::vector<double> amounts = program.amounts();
   for (size_t i = 0; i < channels.size(); ++i) channels[i].gb_per_s = amounts[i];
   std::erase_if(channels, [](const RingChannel& channel) { return channel.gb_per_s == 0; });
