@@ -50,7 +50,7 @@ class DeviceSharing {
   // The device's UUID as its driver has it, which no other device of any host has, nor another MIG
   // slice of the same GPU: "GPU-5cb2d9a4-...". At most 63 bytes.
   [[nodiscard]] virtual std::string identity() const = 0;
-  // The same of all devices that this process sees, itself included, in the driver's order.
+  // The identities of all devices that this process sees, this one included, in the driver's order.
   [[nodiscard]] virtual std::vector<std::string> visible() const = 0;
   // Whether this device can reach the memory of the one with that identity, as far as that is
   // known without trying.

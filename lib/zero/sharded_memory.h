@@ -62,7 +62,7 @@ struct ShardedMemory {
   }
   // The persistent buffer of gradients.
   [[nodiscard]] FlatShards gradients() const;
-  // The places of own parts in a buffer that is cut into `shards`, or in the optimizer's buffers.
+  // The ranges of own_parts in a buffer that is cut into `shards`, or in the optimizer's buffers.
   [[nodiscard]] ShardRanges places(int shards) const {
     return ShardRanges::of_parameters(plan.layout, shards);
   }

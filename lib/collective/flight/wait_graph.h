@@ -10,7 +10,7 @@
 namespace gxp {
 
 bool is_collective(const FlightEntry& entry);
-// Whether both are the same call number of the same group; messages are one only with themselves.
+// Whether both entries are the same call of the same group. A message is the same only as itself.
 bool same_operation(const FlightEntry& a, const FlightEntry& b);
 
 class WaitGraph {
@@ -23,8 +23,8 @@ class WaitGraph {
   // The operation that the rank is in, and for how long.
   [[nodiscard]] const FlightEntry* running(int rank) const;
   [[nodiscard]] double running_s(int rank) const;
-  // What the rank has called, now or before, as `operation`, a collective; null also if its record
-  // does not reach that far back.
+  // The rank's own entry for the collective `operation`, current or past; null if it has none, or
+  // its record does not reach that far back.
   [[nodiscard]] const FlightEntry* entry_in(int rank, const FlightEntry& operation) const;
   [[nodiscard]] bool has_entered(int rank, const FlightEntry& operation) const;
   // Members of the operation's group that have not entered it, as far as they are known: all ranks

@@ -33,7 +33,8 @@ class MethodTrial {
   [[nodiscard]] Turn turn() const;
   // The call was made.
   void advance();
-  // What a call took the slowest rank, by byte, since calls of a trial may differ in size.
+  // Notes the time of a call on the slowest rank, per byte, since the calls of a trial may differ
+  // in size.
   void note(SharedMethod method, double seconds_per_byte);
   // Whether the next call belongs to no round and uses this method.
   [[nodiscard]] bool is_settled_on(SharedMethod method) const;

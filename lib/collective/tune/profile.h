@@ -125,8 +125,8 @@ void save_profile(const Profile& profile, const std::string& path);
 // $GXP_PROFILE, else gxp/profile.toml in $XDG_CACHE_HOME or ~/.cache; "" if none is set.
 std::string default_profile_path(const Environment& environment);
 
-// The one that a user means by `name`: a file; "builtin"; or by "" the file at the default path,
-// and without it the built-in one. Errors as load_profile().
+// The profile that `name` stands for: a file; "builtin"; or by "" the file at the default path, and
+// without it the built-in one. Errors as load_profile().
 Profile find_profile(const std::string& name, const Environment& environment);
 
 }  // namespace gxp

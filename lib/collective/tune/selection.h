@@ -29,7 +29,7 @@ struct AlgorithmPlan {
   const Algorithm* algorithm = nullptr;
   int channels = 1;
   size_t segment_bytes = 1;      // unit of pipelining; all of the buffer where that does not pay
-  double predicted_seconds = 0;  // as measured, where that decided
+  double predicted_seconds = 0;  // the measured time, where measurements decided
   SharedMethod method = SharedMethod::kMessages;  // where ranks share memory
   std::string reason;  // "11.2 us measured; next is ring, 19 us", or "... predicted; ..."
 };
@@ -38,7 +38,8 @@ struct AlgorithmPlan {
 // cache lines.
 CallShape shape_of(const Call& call, const AlgorithmPlan& plan, const GroupTopology& topology);
 
-// A collective that has no algorithm of the wanted name takes its best.
+// Chooses how a call runs. A name in `settings` of which this collective has no algorithm counts as
+// auto.
 // Cost: a few microseconds, and the reason's text.
 AlgorithmPlan select_algorithm(const Call& call, const SelectionSettings& settings,
                                const CostModel& model, MemoryOrigin origin);

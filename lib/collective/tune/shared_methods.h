@@ -1,8 +1,8 @@
 // The methods of a call among ranks that share memory (shared_executor.h), and which of them is
 // taken: the fastest, as it was measured with these ranks, when they were tuned
-// (startup_benchmark.h) or by a calibration (calibrate.h). Which is that depends on the CPU: CMA
-// has cost half as much as tiles on one, and six times as much on another. A profile (profile.h)
-// has a curve for each method and collective, over the bytes of the logical buffer;
+// (startup_benchmark.h) or by a calibration (calibrate.h). Which one is the fastest depends on the
+// CPU: CMA has cost half as much as tiles on one, and six times as much on another. A profile
+// (profile.h) has a curve for each method and collective, over the bytes of the logical buffer;
 // "direct-COLLECTIVE" and "staged-COLLECTIVE" are the least of those for communicator memory and
 // for ordinary memory. All functions are pure.
 #pragma once
@@ -26,14 +26,15 @@ enum class SharedMethod : uint8_t {
   kTiles,     // through tiles in shared memory
 };
 std::string_view to_string(SharedMethod method);  // "tiles"
-// "copied", "cma" and "tiles", by which a user may ask for one.
+// The method with this name, of those that a user may ask for: "copied", "cma" and "tiles".
 std::optional<SharedMethod> parse_shared_method(std::string_view name);
 
 // Calls up to this size are measured in small pages. Larger memory has huge ones where the system
 // gives them, as that of lib/device has, and CMA takes a third of the time then.
 constexpr size_t kSmallPages = 1 << 20;
 
-// A call knows its peers' memory only after the handshake on the lines.
+// The methods for a call, by the memory of the ranks, which a rank knows only after the handshake
+// on the lines.
 struct SharedMethods {
   SharedMethod communicator = SharedMethod::kPlaced;  // where all of it is the communicator's
   SharedMethod ordinary = SharedMethod::kTiles;       // else
@@ -51,7 +52,7 @@ std::string method_curve_name(SharedMethod method, Collective collective);  // "
 // none.
 const LinkClass* find_methods(const Profile& profile, std::string_view transport, int ranks);
 
-// What the OS permits, and what the user asks for.
+// The limits of the choice: what the OS permits, and what the user asks for.
 struct MethodLimits {
   int ranks = 1;
   bool cma = false;                      // works between all ranks

@@ -13,7 +13,7 @@ namespace gxp {
 // Throws kConfig if the list is empty or a bracket is not closed.
 std::string first_host(std::string_view hosts);
 
-// One count a host, in the order of the host list: "2(x2),1" gives 2, 2, 1. Throws kConfig.
+// One count per host, in the order of the host list: "2(x2),1" gives 2, 2, 1. Throws kConfig.
 std::vector<int> tasks_per_host(std::string_view counts);
 
 }  // namespace gxp

@@ -1,4 +1,5 @@
-// What a host keeps of its source's text: places in it, and attributes that gxp has no field for.
+// The parts of its source's text that a host keeps: locations, and attributes for which gxp has no
+// field.
 #pragma once
 
 #include <string>

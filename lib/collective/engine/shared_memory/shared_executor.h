@@ -52,19 +52,19 @@ class SharedExecutor {
                const SharedMethods& methods);
 
  private:
-  // Where the buffers of a call were; in place: rank 0's.
+  // The kind of memory of a call's buffers; whether they are in place follows rank 0.
   enum CallMemory : uint8_t { kOrdinary, kInPlace, kCommunicator };
-  // A call that was made before, and what was found of it.
+  // A call that was made before, and what was learnt about it.
   struct CachedCall {
     SharedCall shape;
     KnownPlacements placements;
     CallMemory memory = kOrdinary;         // the last time
     std::array<MethodTrial*, 3> trials{};  // by CallMemory
   };
-  // How a call goes, which all ranks have chosen alike.
+  // The method of a call, on which all ranks agree.
   struct Chosen {
     SharedMethod method;
-    const RankBuffers* buffers = nullptr;  // as all ranks reach them; null: they do not
+    const RankBuffers* buffers = nullptr;  // if all ranks can reach them; else null
     bool is_copied = false;                // this rank's input
     bool all_copied = false;               // every rank's, and all ranks have synchronised since
     bool is_timed = false;

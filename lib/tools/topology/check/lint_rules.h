@@ -19,14 +19,14 @@ namespace gxp {
 
 // A node of an XML file (comments are left out), with values as written.
 struct LintNode {
-  // kText: not only space. kOther: <?...> and <!...>. kBrokenEnd: an end tag, if it is broken.
+  // kText: text that is not only blanks. kOther: <?...> and <!...>. kBrokenEnd: a broken end tag.
   enum class Kind { kElement, kText, kOther, kBrokenEnd };
   Kind kind = Kind::kOther;
   std::string_view text{};  // an element's name
   size_t offset = 0;        // in the file
   size_t attributes = 0;
   size_t longest_value = 0;
-  size_t child = 0;        // of its element: this is number 1, 2, ...
+  size_t child = 0;        // its number among the children of its element, from 1
   bool is_broken = false;  // a tag over lines, or with tabs
 };
 std::vector<LintNode> read_nodes(std::string_view text);
@@ -66,7 +66,7 @@ class LintReporter {
   std::vector<LintFinding>& findings_;
 };
 
-// Checks of one part or link become those of a rule.
+// Make a rule's check from the check of one part.
 using PartCheck = void (*)(const LintPart& one, const LintReporter& report);
 template <PartCheck kCheck>
 void each_part(const LintSubject& subject, const LintReporter& report) {
@@ -77,8 +77,8 @@ void each(const LintSubject& subject, const LintReporter& report) {
   for (const PartId id : subject.host.all_of(kKind)) kCheck(subject.at(id), report);
 }
 
-// Reports the second and further parts of a host with one key. `key_of` returns the shown text and
-// what else must be equal; nothing: the part has no key.
+// Reports the second and further parts of a host with one key. `key_of` returns the key's text and
+// a second text that must be equal too; nothing if the part has no key.
 template <class KeyOf>
 void report_duplicates(const LintSubject& subject, std::span<const PartId> parts,
                        std::string_view what, const KeyOf& key_of, const LintReporter& report,

@@ -54,8 +54,8 @@ struct ClusterDescription {
 struct ClusterLink {
   double gb_per_s = 0;
   double latency_s = 0;
-  // On all routes that use it, the same link comes before, or it is the first from the same GPU: so
-  // messages reach it in the order in which they have reached that link or have left that GPU.
+  // All routes that use this link use the same link before it, or start with it at the same GPU; so
+  // messages reach it in the order in which they reached that link or left that GPU.
   bool follows = false;
 };
 

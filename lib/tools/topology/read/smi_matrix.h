@@ -29,7 +29,7 @@ struct PastedMatrix {
   struct Device {
     std::string column{};  // "GPU0", "NIC3", "mlx5_0"
     int number = 0;        // of the GPU or NIC
-    std::string name{};    // of a NIC: "mlx5_0"; "": it is not said
+    std::string name{};    // of a NIC: "mlx5_0"; "": not given
     bool is_gpu = false;
     bool has_row = false;
     std::string cpu_affinity{};  // "0-31,64-95"

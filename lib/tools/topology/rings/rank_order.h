@@ -15,7 +15,7 @@ namespace gxp {
 // each other (host_order.h), those of a host in the order of its best ring (ring_plan.h).
 // Algorithms combine and pass on between neighbouring ranks first
 // (lib/collective/algorithm/reduction_tree.h), and that order is part of a run's bits: so this
-// changes not what ranks do, but where they are.
+// changes where ranks run, not what they do.
 std::vector<int> plan_ranks(const Cluster& cluster, int ranks);
 
 struct RankLocation {

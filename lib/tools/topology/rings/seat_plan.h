@@ -7,7 +7,8 @@
 namespace gxp {
 
 // Precondition: the plan is that of the topology. The k-th rank of a host is its local rank k
-// (rank_seats.h); of a topology that does not know what is in its hosts, the order of these alone.
+// (rank_seats.h); if the topology does not describe the inside of its hosts, the plan has only
+// their order.
 PlanFile plan_of_seats(const Topology& topology, const ClusterPlan& plan);
 
 }  // namespace gxp
