@@ -74,42 +74,9 @@ class ProductBench : public GpuBench {
   // The MLP's GELU, its slope and its bias's gradient, fused and apart, and the spread of their
   // products' algorithms.
   void epilogues(const Sizes& s) {
-    const size_t n = s.tokens(), c = s.hidden, m = s.mlp;
-    const Tensor in = tensor({n, c}, kBF16), weight = tensor({c, m}, kBF16);
-    const Tensor back = tensor({m, c}, kBF16), bias = tensor({m}, kBF16);
-    const Tensor x = tensor({n, m}, kBF16), out = tensor({n, m}, kBF16);
-    const double flops = 2 * double(n) * double(c) * double(m);
-    const std::string name = s.name;
-    std::byte* const workspace = queue_.scratch(CublasProducts::kWorkspaceBytes);
-    Product product{n, m, c, false, false, false, ProductEnd::kBiasGelu, kBF16, kBF16, {}};
-    product.alignments = {64, 64, 16, 64};
-    ProductPointers pointers{in.memory.data, weight.memory.data, out.memory.data, bias.memory.data,
-                             x.memory.data,  out.memory.data,    workspace};
-    compare_epilogue(name + " mlp up, gelu", flops, product, pointers, {}, [&] {
-      ops_->matmul(x, in, weight, {.bias = bias});
-      ops_->gelu_forward(out, x);
-    });
-    product.end = ProductEnd::kGeluSlope;
-    product.transpose_b = true;
-    product.alignments = {64, 64, 64, 64};
-    pointers.b = back.memory.data;
-    compare_epilogue(
-        name + " mlp down dx, gelu's slope", flops, product, pointers,
-        [&] { ops_->gelu_forward(x, x); },
-        [&] {
-          ops_->matmul(out, in, back, {.transpose_b = true});
-          ops_->gelu_backward(out, x, out, x);
-        });
-    const Tensor dweight = tensor({c, m}, kF32), dbias = tensor({m}, kF32);
-    product = {c, m, n, true, false, false, ProductEnd::kBiasGradient, kBF16, kF32, {}};
-    product.alignments = {64, 64, 64, 64};
-    pointers = {in.memory.data, out.memory.data,   dweight.memory.data,
-                nullptr,        dbias.memory.data, dweight.memory.data,
-                workspace};
-    compare_epilogue(name + " mlp up dW, bias's gradient", flops, product, pointers, {}, [&] {
-      ops_->matmul(dweight, in, out, {.transpose_a = true});
-      ops_->bias_backward(dbias, out);
-    });
+    gelu(s);
+    gelu_slope(s);
+    bias_gradient(s);
   }
 
  private:
@@ -156,19 +123,29 @@ class ProductBench : public GpuBench {
     time(what, flops, 0, [&] { products_.multiply(product, pointers); });
   }
 
-  void compare_epilogue(const std::string& what, double flops, const Product& product,
-                        const ProductPointers& pointers, const std::function<void()>& after,
-                        const std::function<void()>& apart) {
-    time(what + " apart", flops, 0, apart);
-    if (!products_.knows(product, pointers)) {
+  // A product whose epilogue is timed in two ways.
+  struct Epilogue {
+    std::string what;
+    Product product;
+    ProductPointers pointers;
+    std::function<void()> apart;       // the product, then kernels
+    std::function<void()> after = {};  // what the fused product leaves to a kernel
+  };
+
+  void compare(const Epilogue& epilogue) {
+    const Product& product = epilogue.product;
+    const std::string& what = epilogue.what;
+    const double flops = 2 * double(product.m) * double(product.n) * double(product.k);
+    time(what + " apart", flops, 0, epilogue.apart);
+    if (!products_.knows(product, epilogue.pointers)) {
       report_failure(what + " fused", Error(ErrorKind::kUnavailable, "cuBLASLt has no algorithm"));
       return;
     }
     time(what + " fused", flops, 0, [&] {
-      products_.multiply(product, pointers);
-      if (after) after();
+      products_.multiply(product, epilogue.pointers);
+      if (epilogue.after) epilogue.after();
     });
-    std::vector<float> times = products_.candidate_times(product, pointers);
+    std::vector<float> times = products_.candidate_times(product, epilogue.pointers);
     std::ranges::sort(times);
     for (const auto& [rank, name] :
          {std::pair(size_t{0}, "fastest"), std::pair(times.size() / 2, "middle"),
@@ -177,6 +154,97 @@ class ProductBench : public GpuBench {
         report({fmt::format("{} product, {} of {}", what, name, times.size()),
                 double(times[rank]) / 1e3, flops, 0});
   }
+
+  // out = gelu(x), x(N, M) = in(N, C) weight(C, M) + bias.
+  void gelu(const Sizes& s) {
+    const size_t n = s.tokens(), c = s.hidden, m = s.mlp;
+    const Tensor in = tensor({n, c}, kBF16), weight = tensor({c, m}, kBF16);
+    const Tensor bias = tensor({m}, kBF16), x = tensor({n, m}, kBF16), out = tensor({n, m}, kBF16);
+    compare({.what = fmt::format("{} mlp up, gelu", s.name),
+             .product = {.m = n,
+                         .n = m,
+                         .k = c,
+                         .transpose_a = false,
+                         .transpose_b = false,
+                         .adds = false,
+                         .end = ProductEnd::kBiasGelu,
+                         .operands = kBF16,
+                         .out = kBF16,
+                         .alignments = {64, 64, 16, 64}},
+             .pointers = {.a = in.memory.data,
+                          .b = weight.memory.data,
+                          .c = out.memory.data,
+                          .bias = bias.memory.data,
+                          .argument = x.memory.data,
+                          .out = out.memory.data,
+                          .workspace = workspace()},
+             .apart = [&] {
+               ops_->matmul(x, in, weight, {.bias = bias});
+               ops_->gelu_forward(out, x);
+             }});
+  }
+
+  // dx(N, M) = dout(N, C) weight(M, C)' * gelu'(x); then x becomes gelu(x).
+  void gelu_slope(const Sizes& s) {
+    const size_t n = s.tokens(), c = s.hidden, m = s.mlp;
+    const Tensor dout = tensor({n, c}, kBF16), weight = tensor({m, c}, kBF16);
+    const Tensor x = tensor({n, m}, kBF16), dx = tensor({n, m}, kBF16);
+    compare({.what = fmt::format("{} mlp down dx, gelu's slope", s.name),
+             .product = {.m = n,
+                         .n = m,
+                         .k = c,
+                         .transpose_a = false,
+                         .transpose_b = true,
+                         .adds = false,
+                         .end = ProductEnd::kGeluSlope,
+                         .operands = kBF16,
+                         .out = kBF16,
+                         .alignments = {64, 64, 64, 64}},
+             .pointers = {.a = dout.memory.data,
+                          .b = weight.memory.data,
+                          .c = dx.memory.data,
+                          .bias = nullptr,
+                          .argument = x.memory.data,
+                          .out = dx.memory.data,
+                          .workspace = workspace()},
+             .apart =
+                 [&] {
+                   ops_->matmul(dx, dout, weight, {.transpose_b = true});
+                   ops_->gelu_backward(dx, x, dx, x);
+                 },
+             .after = [&] { ops_->gelu_forward(x, x); }});
+  }
+
+  // dweight(C, M) = in(N, C)' dout(N, M), and dbias(M) the sums of dout's columns.
+  void bias_gradient(const Sizes& s) {
+    const size_t n = s.tokens(), c = s.hidden, m = s.mlp;
+    const Tensor in = tensor({n, c}, kBF16), dout = tensor({n, m}, kBF16);
+    const Tensor dweight = tensor({c, m}, kF32), dbias = tensor({m}, kF32);
+    compare({.what = fmt::format("{} mlp up dW, bias's gradient", s.name),
+             .product = {.m = c,
+                         .n = m,
+                         .k = n,
+                         .transpose_a = true,
+                         .transpose_b = false,
+                         .adds = false,
+                         .end = ProductEnd::kBiasGradient,
+                         .operands = kBF16,
+                         .out = kF32,
+                         .alignments = {64, 64, 64, 64}},
+             .pointers = {.a = in.memory.data,
+                          .b = dout.memory.data,
+                          .c = dweight.memory.data,
+                          .bias = nullptr,
+                          .argument = dbias.memory.data,
+                          .out = dweight.memory.data,
+                          .workspace = workspace()},
+             .apart = [&] {
+               ops_->matmul(dweight, in, dout, {.transpose_a = true});
+               ops_->bias_backward(dbias, dout);
+             }});
+  }
+
+  std::byte* workspace() { return queue_.scratch(CublasProducts::kWorkspaceBytes); }
 
   CudaQueue queue_;  // of what is timed without its operation
   CublasProducts products_;
