@@ -31,7 +31,7 @@ class MethodTrial {
 
   // The method of the next call, and whether it is to be timed.
   [[nodiscard]] Turn turn() const;
-  // The call was made.
+  // Goes on to the next call.
   void advance();
   // Notes the time of a call on the slowest rank, per byte, since the calls of a trial may differ
   // in size.

@@ -45,8 +45,9 @@ class PartMover {
   virtual void copy(std::byte* to, const std::byte* from, size_t bytes);
   // This rank's input, times its factor where inputs have one.
   virtual void copy_input(const Invocation& inv, std::byte* to, Range range);
-  // Carries out `fold` in the order of reduction_tree.h, to the first target; to the others as
-  // well, or `by_copies`. An average is divided while it is in the L1 cache.
+  // Carries out `fold` in the order of reduction_tree.h. With `by_copies` it folds into the first
+  // target and copies the result to the others; without, it folds into all at once. An average is
+  // divided while it is in the L1 cache.
   virtual void run_fold(const Call& call, size_t bytes, bool by_copies);
   // Memory of a rank for tiles and sums, which all ranks reach.
   [[nodiscard]] virtual std::byte* staging(int rank) const;
