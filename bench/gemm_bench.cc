@@ -4,10 +4,11 @@
 // and the rate of all its products together.
 //
 // In each round all contestants run twice, one after the other, so that a busy machine hurts them
-// alike; the second time counts, as threads may have slept before the first, and the best round. Run
-// with OMP_WAIT_POLICY=passive: oneDNN's threads must not spin while others are timed. oneDNN runs as dnnl_sgemm and as a matmul primitive whose weights
-// were packed beforehand, at no charge; the better one is shown. In bf16, c is bf16 too, but f32
-// where it is accumulated in. Figures are GFLOP/s.
+// alike; of the second runs, since threads may have slept before the first, the fastest counts. Run
+// with OMP_WAIT_POLICY=passive: oneDNN's threads must not spin while others are timed. oneDNN runs
+// as dnnl_sgemm and as a matmul primitive with weights packed beforehand, whose packing is not
+// timed; the faster one is shown. In bf16, c is bf16 too, but f32 where it is accumulated in.
+// Figures are GFLOP/s.
 #include <fmt/format.h>
 
 #include <algorithm>

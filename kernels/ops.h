@@ -335,7 +335,7 @@ class Ops {
 // Runs on `pool`, which must outlive it. The instruction set (avx512, avx2 or the compiler's
 // baseline) is chosen by what this CPU has; `isa` names one instead ("": the best), and
 // `bf16_products` a kernel (kernels/cpu/gemm/gemm_choice.h); throws kUnavailable if it is unknown
-// or not to be had here.
+// or this CPU lacks it.
 std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, const std::string& isa = "",
                                   const std::string& bf16_products = "");
 

@@ -16,10 +16,10 @@ size_t aligned(size_t bytes) { return round_up(bytes, kProductCopyAlignment); }
 
 }  // namespace
 
-size_t float8_bytes(const ConstTensor& x, Float8Ways ways) {
+size_t float8_bytes(const ConstTensor& x, Float8Layouts layouts) {
   const size_t scale = kProductCopyAlignment;
-  return scale + (ways.as_stored ? aligned(x.count()) : 0) +
-         (ways.transposed ? aligned(float8_rows(x.shape.rows()) * x.shape.columns()) : 0);
+  return scale + (layouts.as_stored ? aligned(x.count()) : 0) +
+         (layouts.transposed ? aligned(float8_rows(x.shape.rows()) * x.shape.columns()) : 0);
 }
 
 size_t converted_bytes(const ConstTensor& tensor, DType type) {
@@ -57,8 +57,8 @@ bool may_sum_bias(const LinearBackward& layer) {
          !layer.float8 && layer.dout.dtype == layer.weight.dtype;
 }
 
-// In 8 bits, dout has codes both ways; then come those of the weight, and in their place those of
-// the input.
+// In 8 bits: the codes of dout in both layouts, then those of the weight, which those of the input
+// replace.
 size_t scratch_of(const LinearBackward& layer) {
   if (!layer.float8) {
     const bool adds_sums = layer.accumulate && may_sum_bias(layer);

@@ -15,13 +15,13 @@ inline constexpr size_t kProductWorkspaceBytes = size_t{32} << 20;
 // The alignment of each copy after it.
 inline constexpr size_t kProductCopyAlignment = 256;
 
-// Which copies of a matrix's codes products need: cuBLASLt's have the elements that are multiplied
-// with each other side by side in both operands.
-struct Float8Ways {
+// The copies of a matrix's codes that products need: in both operands, cuBLASLt wants the elements
+// that are summed over side by side.
+struct Float8Layouts {
   bool as_stored = false, transposed = false;
 };
 // The scale of a matrix in 8 bits and its codes.
-size_t float8_bytes(const ConstTensor& x, Float8Ways ways);
+size_t float8_bytes(const ConstTensor& x, Float8Layouts layouts);
 
 // The copy of a tensor in another type; 0 if it is absent or already has that type.
 size_t converted_bytes(const ConstTensor& tensor, DType type);
@@ -29,8 +29,8 @@ size_t converted_bytes(const ConstTensor& tensor, DType type);
 // cuBLASLt multiplies operands of one type: the half type, if one of them is f32.
 DType type_of_product(const ConstTensor& a, const ConstTensor& b);
 
-// Whether dbias may be summed in dweight's product: that has dout as it is in the place where
-// cuBLASLt sums an operand. The sums that are to be added then go through memory after the
+// Whether dweight's product may also compute dbias: cuBLASLt can sum its second operand, which is
+// then the unconverted dout. Sums that are to be added to dbias go through memory after the
 // workspace.
 bool may_sum_bias(const LinearBackward& layer);
 

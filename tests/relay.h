@@ -19,16 +19,16 @@
 
 namespace gxp {
 
-enum class Way : uint8_t { kToServer, kToClient };
+enum class RelayDirection : uint8_t { kToServer, kToClient };
 
 // May change, shorten or lengthen `bytes`, the next of a connection that go this way. `position`:
 // how many came before them.
-using Meddle = std::function<void(Way way, uint64_t position, std::string& bytes)>;
+using Meddle = std::function<void(RelayDirection way, uint64_t position, std::string& bytes)>;
 
 // What to do with the byte at `at` of one way of every connection.
 enum class Deed : uint8_t { kAlter, kDrop, kRepeat };
-inline Meddle meddle_at(Way way, uint64_t at, Deed deed = Deed::kAlter) {
-  return [=](Way now, uint64_t position, std::string& bytes) {
+inline Meddle meddle_at(RelayDirection way, uint64_t at, Deed deed = Deed::kAlter) {
+  return [=](RelayDirection now, uint64_t position, std::string& bytes) {
     if (now != way || at < position || at >= position + bytes.size()) return;
     const size_t i = at - position;
     if (deed == Deed::kAlter) bytes[i] = char(bytes[i] ^ 0x10);
@@ -71,8 +71,8 @@ class Relay {
     if (::poll(entries.data(), entries.size(), 5) <= 0) return;
     size_t i = 1;
     for (Line& line : lines_) {
-      if (entries[i++].revents != 0) pass(line.client, line.server, Way::kToServer);
-      if (entries[i++].revents != 0) pass(line.server, line.client, Way::kToClient);
+      if (entries[i++].revents != 0) pass(line.client, line.server, RelayDirection::kToServer);
+      if (entries[i++].revents != 0) pass(line.server, line.client, RelayDirection::kToClient);
     }
     lines_.remove_if([](const Line& line) { return line.client.ended && line.server.ended; });
     if (entries[0].revents == 0) return;
@@ -86,7 +86,7 @@ class Relay {
     }
   }
 
-  void pass(End& from, End& to, Way way) {
+  void pass(End& from, End& to, RelayDirection way) {
     std::array<char, 65536> chunk;
     const ssize_t count = ::recv(from.socket.get(), chunk.data(), chunk.size(), MSG_DONTWAIT);
     if (count > 0) {

@@ -7,7 +7,7 @@
 #include "lib/base/host_caches.h"
 #include "lib/collective/engine/job_plan.h"
 #include "lib/collective/engine/shared_memory/startup_benchmark.h"
-#include "lib/collective/tune/shared_ways.h"
+#include "lib/collective/tune/shared_methods.h"
 #include "lib/tools/colltest/explain/explain.h"
 #include "lib/transport/table/table.h"
 
@@ -22,15 +22,15 @@ std::string measure_here(Profile& profile, const std::string& transport, int wor
   if (world_size < 2) return "";
   if (messages_compete(profile, transport, world_size) &&
       profile.machine.cpu == this_machine().cpu) {
-    const LinkClass ways = *find_ways(profile, transport, world_size);
-    profile = with_ways(std::move(profile), ways, use_cma);
+    const LinkClass methods = *find_methods(profile, transport, world_size);
+    profile = with_methods(std::move(profile), methods, use_cma);
     return "as calibrated";
   }
   if (world_size > kMostThreads) return "not measured: too many ranks for this host";
   StartupBenchmark done = benchmark_here(world_size, use_cma);
-  if (done.ways.curves.empty()) return "not measured: this machine is too busy";
-  done.ways.transport = transport;
-  profile = with_ways(std::move(profile), done.ways, done.cma);
+  if (done.methods.curves.empty()) return "not measured: this machine is too busy";
+  done.methods.transport = transport;
+  profile = with_methods(std::move(profile), done.methods, done.cma);
   return fmt::format("measured here in {:.1f} ms, as ranks do at their start; caches {} and {}",
                      done.seconds * 1e3, format_bytes(own_caches().l1_bytes),
                      format_bytes(own_caches().l2_bytes));

@@ -16,8 +16,8 @@ class CpuFloat8 {
   CpuFloat8(ThreadPool& pool, const Float8Kernels& kernels, const ConvertKernels& convert)
       : pool_(pool), kernels_(kernels), convert_(convert) {}
 
-  // `x` as numbers of `type` times its scale, which are bf16's too: in memory that the next call
-  // overwrites.
+  // Returns `x` rounded to `type` under its scale and scaled back, as bf16, which holds each of
+  // these numbers exactly. The next call overwrites the memory.
   ConstTensor round(const ConstTensor& x, Float8 type);
 
  private:

@@ -22,8 +22,8 @@ std::string_view to_string(Isa isa);  // "baseline", "avx2", "avx512"
 // kAvx2 needs AVX2, FMA and F16C; kAvx512 needs F, BW, DQ and VL besides.
 bool cpu_has(Isa isa);
 
-// The best that this CPU has, or the one named. Throws kUnavailable if `name` is unknown or not to
-// be had here.
+// The best that this CPU has, or the one named. Throws kUnavailable if `name` is unknown or this
+// CPU lacks it.
 Isa choose_isa(const std::string& name = "");
 
 }  // namespace gxp

@@ -81,10 +81,10 @@ template <class Math, class... T>
 cudaError_t launch_with_largest(const GpuStream& stream, const ElementwiseCall& call) {
   if constexpr (Math::kForm.types == ElementTypes::kOne && (std::is_same_v<T, Bf16> && ...)) {
     const Elementwise<Math, T...> body = body_of<Math, T...>(call);
-    LargestPlaces<Math::kForm.written> places;
-    for (size_t i = 0; i < Math::kForm.written; ++i) places.at[i] = call.written[i].largest;
+    LargestPointers<Math::kForm.written> pointers;
+    for (size_t i = 0; i < Math::kForm.written; ++i) pointers.at[i] = call.written[i].largest;
     const bool in_fours = lies_in_fours(body, std::index_sequence_for<T...>());
-    return for_each_with_largest<Bf16>(stream, call.count(), in_fours, body, places);
+    return for_each_with_largest<Bf16>(stream, call.count(), in_fours, body, pointers);
   } else {
     return cudaErrorInvalidValue;
   }
@@ -236,7 +236,7 @@ void CudaElementwise::convert(Tensor out, ConstTensor x) {
         if (out.largest != nullptr)
           return for_each_with_largest<Bf16>(queue_.stream(), x.count(),
                                              lie_in_fours(body.out, body.x), body,
-                                             LargestPlaces<1>{{out.largest}});
+                                             LargestPointers<1>{{out.largest}});
       return for_each(queue_.stream(), x.count(), lie_in_fours(body.out, body.x), body);
     });
   });

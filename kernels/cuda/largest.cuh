@@ -40,7 +40,7 @@ struct LargestWritten {
 };
 
 template <size_t count>
-struct LargestPlaces {
+struct LargestPointers {
   float* at[count];  // each may be null
 };
 
@@ -48,7 +48,7 @@ struct LargestPlaces {
 // body.run<N>(i, largest), with a LargestWritten for each of them.
 template <class T, int N, class Body, size_t written>
 __global__ void for_each_with_largest_kernel(size_t count, Body body,
-                                             LargestPlaces<written> places) {
+                                             LargestPointers<written> pointers) {
   LargestWritten largest[written];
   const size_t stride = size_t{gridDim.x} * blockDim.x;
   const size_t groups = count / N;
@@ -58,20 +58,20 @@ __global__ void for_each_with_largest_kernel(size_t count, Body body,
     for (size_t i = groups * N + threadIdx.x; i < count; i += blockDim.x)
       body.template run<1>(i, largest);
 #pragma unroll
-  for (size_t i = 0; i < written; ++i) largest[i].template raise<T>(places.at[i]);
+  for (size_t i = 0; i < written; ++i) largest[i].template raise<T>(pointers.at[i]);
 }
 
 template <class T, class Body, size_t written>
 cudaError_t for_each_with_largest(const GpuStream& stream, size_t count, bool in_fours,
-                                  const Body& body, const LargestPlaces<written>& places) {
+                                  const Body& body, const LargestPointers<written>& pointers) {
   if (count == 0) return cudaSuccess;
   constexpr unsigned kThreads = 256;
   const size_t groups = in_fours ? (count + 3) / 4 : count;
   const auto config = config_of(stream, blocks_for(stream.gpu, groups, kThreads), kThreads);
   return in_fours ? cudaLaunchKernelEx(&config, for_each_with_largest_kernel<T, 4, Body, written>,
-                                       count, body, places)
+                                       count, body, pointers)
                   : cudaLaunchKernelEx(&config, for_each_with_largest_kernel<T, 1, Body, written>,
-                                       count, body, places);
+                                       count, body, pointers);
 }
 
 }  // namespace gxp

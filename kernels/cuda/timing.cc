@@ -24,23 +24,24 @@ void finish(cudaStream_t stream) {
 
 }  // namespace
 
-std::vector<float> times_in_turn(cudaStream_t stream, std::span<const std::function<void()>> ways) {
+std::vector<float> times_in_turn(cudaStream_t stream,
+                                 std::span<const std::function<void()>> candidates) {
   using Clock = std::chrono::steady_clock;
   const auto warm = Clock::now() + kWarmUp;
   do {
-    for (const auto& start : ways) start();
+    for (const auto& start : candidates) start();
     finish(stream);
-  } while (!ways.empty() && Clock::now() < warm);
-  std::vector<std::array<float, kRounds>> times(ways.size());
-  std::vector<TimedEvent> events(ways.size() + 1);
+  } while (!candidates.empty() && Clock::now() < warm);
+  std::vector<std::array<float, kRounds>> times(candidates.size());
+  std::vector<TimedEvent> events(candidates.size() + 1);
   for (int round = 0; round < kRounds; ++round) {
     events[0].record(stream);
-    for (size_t i = 0; i < ways.size(); ++i) {
-      for (int run = 0; run < kRunsATurn; ++run) ways[i]();
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      for (int run = 0; run < kRunsATurn; ++run) candidates[i]();
       events[i + 1].record(stream);
     }
     finish(stream);
-    for (size_t i = 0; i < ways.size(); ++i)
+    for (size_t i = 0; i < candidates.size(); ++i)
       times[i][size_t(round)] = events[i + 1].milliseconds_since(events[i]) / kRunsATurn;
   }
   std::vector<float> medians;
@@ -51,8 +52,8 @@ std::vector<float> times_in_turn(cudaStream_t stream, std::span<const std::funct
   return medians;
 }
 
-size_t fastest_in_turn(cudaStream_t stream, std::span<const std::function<void()>> ways) {
-  const std::vector<float> times = times_in_turn(stream, ways);
+size_t fastest_in_turn(cudaStream_t stream, std::span<const std::function<void()>> candidates) {
+  const std::vector<float> times = times_in_turn(stream, candidates);
   return size_t(std::ranges::min_element(times) - times.begin());
 }
 

@@ -10,12 +10,13 @@
 
 namespace gxp {
 
-// Milliseconds of each of `ways`, which queue on `stream`: the median of some rounds. All run in
-// every round, so that a changing clock affects all. Before the first round the GPU is kept busy,
-// since an idle GPU needs some milliseconds to reach its clocks (an H200: 345 MHz idle, 1980 MHz
-// busy). Takes about 20 ms, and of each way at least 11 runs.
-std::vector<float> times_in_turn(cudaStream_t stream, std::span<const std::function<void()>> ways);
-// The fastest of them by that, of equals the first.
-size_t fastest_in_turn(cudaStream_t stream, std::span<const std::function<void()>> ways);
+// Milliseconds of each of `candidates`, which queue work on `stream`: the median over some rounds.
+// All run in every round, so that a changing clock affects all. Before the first round the GPU is
+// kept busy, since an idle GPU needs some milliseconds to reach its clocks (an H200: 345 MHz idle,
+// 1980 MHz busy). Takes about 20 ms, and at least 11 runs of each candidate.
+std::vector<float> times_in_turn(cudaStream_t stream,
+                                 std::span<const std::function<void()>> candidates);
+// The index of the fastest by that measure; of equals the first.
+size_t fastest_in_turn(cudaStream_t stream, std::span<const std::function<void()>> candidates);
 
 }  // namespace gxp

@@ -1,6 +1,6 @@
 // The arithmetic of reductions (kernels/reduce_op.h), on elements in their computation types: V is
-// one of the C++ number types, or a vector of them. Half types are computed as floats; who stores a
-// result makes every NaN the same one.
+// one of the C++ number types, or a vector of them. Half types are computed as floats; the code
+// that stores a result makes every NaN the same one.
 #pragma once
 
 #include <cmath>
@@ -93,8 +93,9 @@ struct FoldMax {
   }
 };
 
-// scale() of integers: below 1 a factor divides by round(1 / factor), towards zero; else it
-// multiplies by round(factor), wrapping. By 1 and -1 as well, which wraps.
+// scale() of integers: a factor below 1 divides by round(1 / factor), towards zero; any other
+// multiplies by round(factor), wrapping. Divisors 1 and -1 are multiplied by as well, since
+// dividing the least integer by -1 would overflow.
 struct IntegerScale {
   explicit IntegerScale(double factor)
       : divisor(std::abs(factor) > 0x1p-63 ? std::llround(1 / factor) : 0),

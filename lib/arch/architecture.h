@@ -21,8 +21,8 @@ namespace gxp {
 // section 2.3): projections back into the residual stream are scaled by 1 / sqrt(2 * layers).
 enum class Initial { kNormal, kResidualNormal, kZeros, kOnes };
 
-// How the input of a block matrix's product is made, where the backward product depends on it: a
-// GPU's kernels then take other memory (kernels/product_scratch.h).
+// What makes the input of a block matrix's product, as far as the scratch memory of the backward
+// pass on a GPU depends on it (kernels/product_scratch.h).
 enum class ProductInput {
   kStored,
   kGelu,   // a GELU fused into the products before and after it (Ops::linear_gelu)
@@ -45,9 +45,9 @@ struct TensorSpec {
 struct ActivationSpec {
   std::string name;
   size_t per_token = 0;                                     // elements
-  size_t most_tokens = std::numeric_limits<size_t>::max();  // worked through in pieces of so many
+  size_t most_tokens = std::numeric_limits<size_t>::max();  // processed in pieces of so many
   DType dtype = DType::kF32;
-  bool costly = false;  // of saved: costs more per byte to recompute than others (recompute.h)
+  bool costly = false;  // if saved: costs more per byte to recompute than others (recompute.h)
 
   [[nodiscard]] size_t count(size_t tokens) const {
     return per_token * (tokens < most_tokens ? tokens : most_tokens);

@@ -34,7 +34,7 @@ struct HuggingFaceFamily {
     Use use = Use::kBoth;
     std::vector<std::string_view> also = {};  // other words for it
   };
-  // Another model_type with the same computation, as long as its files name no window.
+  // Another model_type with the same computation, unless its config.json sets a sliding window.
   struct RelatedType {
     std::string_view model_type;
     std::string_view architecture;
@@ -43,7 +43,7 @@ struct HuggingFaceFamily {
   std::string_view architecture;  // "LlamaForCausalLM"
   std::string_view prefix;        // of all tensors but the head: "model."
   std::vector<Size> sizes;
-  std::string_view mlp_width = {};  // the key of it, where it follows from the sizes
+  std::string_view mlp_width = {};  // config.json's key, if gxp derives the width from other sizes
   const char* norm_eps;
   double norm_eps_if_absent;
   std::vector<Fact> facts;  // in the order in which they are written
@@ -52,7 +52,7 @@ struct HuggingFaceFamily {
 
 struct Family {
   std::string_view name;  // model.family, and config.json's model_type
-  BlockKind block;        // as which its published models are planned
+  BlockKind block;        // the kind of block that plans of its published models assume
   Architecture (*make)(const ModelConfig&, DType compute, KeptOutputs kept);
   // The channels between the projections of the MLP.
   int64_t (*mlp_width)(const ModelConfig&);

@@ -30,7 +30,7 @@ struct ModelConfig {
   double norm_eps = 1e-5;
   std::string init = "normal";
 
-  // The sizes that a 0 above means.
+  // The sizes, with the default in place of a 0 above.
   [[nodiscard]] int kv_head_count() const { return kv_heads > 0 ? kv_heads : heads; }
   [[nodiscard]] int channels_per_head() const { return head_size > 0 ? head_size : hidden / heads; }
   [[nodiscard]] int64_t mlp_width() const;  // kConfig if the family is unknown

@@ -67,7 +67,7 @@ struct OptimizerDefault {
 
 struct OptimizerRow {
   std::string_view name;  // optim.name
-  // Its state follows from the settings, as whether there is a momentum.
+  // The state depends on the settings: without momentum, SGD keeps none.
   OptimizerSpec (*spec)(const OptimConfig& optim);
   std::string_view rule_in_words = {};  // for the manual, after the name; "": nothing
   std::vector<OptimizerDefault> defaults = {};

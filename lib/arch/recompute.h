@@ -5,9 +5,9 @@
 // Outputs of one memory-bound pass (norms and activation functions) are handled by KeptOutputs: if
 // they are kept, a mode other than "none" recomputes them with all others, right before the
 // backward. Attention's scores never exist (kernels/ops.h). The remaining activations are outputs
-// of matrix products. With C channels and T positions, to make again what a token has costs
-//   2 C operations   an element of the products' outputs, at the matrix products' rate,
-//   2 T              an element of attention's output, at the lower rate of its kernel.
+// of matrix products. With C channels and T positions, recomputing one element costs
+//   2 C operations   of a matrix product's output, at the rate of matrix products,
+//   2 T              of attention's output, at the lower rate of its kernel.
 // "selective" therefore keeps attention's output (ActivationSpec::costly), which is a ninth of a
 // GPT-2 block's activations, and recomputes the others; "full" keeps only the residual stream
 // between units. Neither recomputes a unit's output: the next unit has kept it.

@@ -21,7 +21,7 @@ void set_log_rank(int rank);
 void set_log_level(LogLevel level);
 
 void write_log(LogLevel level, std::string_view message);
-// The line that write_log() writes, for who must not wait for the reader of stderr.
+// The line that write_log() writes, for a caller that must not wait for the reader of stderr.
 std::string log_line(LogLevel level, std::string_view message);
 
 template <class... Args>

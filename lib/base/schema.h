@@ -57,7 +57,7 @@ struct OptionForm {
 template <class Struct>
 struct SettingRule {
   std::string_view key;                   // the setting to blame
-  std::string_view other;                 // a second one that is judged
+  std::string_view other;                 // a second setting that the check reads
   std::string (*problem)(const Struct&);  // "must be even, is 7"; "" if the rule holds
 };
 

@@ -1,5 +1,5 @@
-// Optimizer state of 8 bits: elements of a tensor that share a scale. As bitsandbytes has it, since
-// Dettmers et al., arXiv:2110.02861, whose blocks are of 2048.
+// Optimizer state of 8 bits: elements of a tensor that share a scale. The size is that of
+// bitsandbytes; the paper, Dettmers et al., arXiv:2110.02861, has blocks of 2048.
 #pragma once
 
 #include <cstddef>

@@ -10,8 +10,8 @@
 
 namespace gxp {
 
-// Throws kIo for what the system answered (errno) when it was to start `what`: "thread gxp-store",
-// "rank 3". The message has the limits that hold here.
+// Throws kIo with the system's reason (errno) for not starting `what`: "thread gxp-store", "rank
+// 3". The message has the limits that hold here.
 [[noreturn]] void fail_to_start(std::string_view what, int error_number);
 
 // `name`: for the message; the thread names itself.

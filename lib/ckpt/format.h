@@ -61,9 +61,9 @@ struct CheckpointFormat {
 // Asked in this order.
 extern const std::span<const CheckpointFormat> kFormats;
 
-// Of those that are written.
+// The names of the formats that gxp writes.
 std::vector<std::string> format_names();
-// Of these, those of which a checkpoint is always one file.
+// The formats among these whose checkpoints are always a single file.
 std::vector<std::string> file_format_names();
 // The format to write. kUsage with a near match for an unknown name, and for one that is only read.
 const CheckpointFormat& find_format(const std::string& name);
@@ -78,17 +78,17 @@ NamedTensors read_checkpoint(const std::string& path);
 NamedTensors read_weights(const std::string& path);
 
 // Writes ".partial-NAME" next to `path` and renames, so that `path` is complete or absent; on an
-// error nothing is left, but with options.resume what is complete. Leftovers of a killed conversion
-// are removed, or restored if they are the previous content of `path` (replace_path() in file.h).
-// kConfig: the format cannot hold the model, or the source's optimizer says what gxp cannot keep
-// (OptimizerRecord::lost). kUsage: `path` exists and is not to be replaced, or it, or what lies at
-// one of those names, is no checkpoint or holds something that no format writes. Cost: four buffers
-// of 4 MiB, whatever the size of the checkpoint, and a thread that reads ahead.
+// error nothing is left, except, with options.resume, the complete files. Leftovers of a killed
+// conversion are removed, or restored if they are the previous content of `path` (replace_path() in
+// file.h). kConfig: the format cannot hold the model, or the source's optimizer says what gxp
+// cannot keep (OptimizerRecord::lost). kUsage: `path` exists and is not to be replaced, or it, or
+// what lies at one of those names, is no checkpoint or holds something that no format writes. Cost:
+// four buffers of 4 MiB, whatever the size of the checkpoint, and a thread that reads ahead.
 void write_checkpoint(const NamedTensors& tensors, const CheckpointFormat& format,
                       const std::string& path, const WriteOptions& options);
 
-// What write_checkpoint() would write. Touches nothing, and fails where that would refuse `path` or
-// the tensors; a full disk and damaged contents it cannot foresee.
+// What write_checkpoint() would write. Changes no file, and fails where write_checkpoint() would
+// refuse `path` or the tensors; it cannot foresee a full disk or damaged contents.
 std::vector<PlannedFile> plan_checkpoint(const NamedTensors& tensors,
                                          const CheckpointFormat& format, const std::string& path,
                                          const WriteOptions& options);

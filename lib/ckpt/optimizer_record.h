@@ -6,8 +6,8 @@
 //   optimizer.groups   [{"settings": [["lr", 0.1], ...], "params": ["NAME", ...]}, ...]
 //   optimizer.steps    {"NAME": 3, ...}
 //
-// What a reader cannot keep so is in `lost`: then no format that holds optimizer state is written,
-// unless the user asks for the weights alone (without_optimizer()).
+// What a reader cannot keep in this form it lists in `lost`; a format that holds optimizer state is
+// then written only if the user asks for the weights alone (without_optimizer()).
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ struct OptimizerRecord {
   std::vector<std::string> lost = {};          // in words
 };
 
-// The last learning rate, in NamedTensors::state: of the step that was made last, or of the next
-// one, as the program has it.
+// The key in NamedTensors::state of the last learning rate: that of the last step, or of the next
+// one, whichever the program stores.
 inline constexpr std::string_view kLastRate = "optimizer.lr";
 inline constexpr std::string_view kGroupsKey = "optimizer.groups";
 inline constexpr std::string_view kStepsKey = "optimizer.steps";
@@ -51,10 +51,10 @@ OptimizerRecord read_record(const std::vector<std::pair<std::string, std::string
 // Moves the pairs of a state to NamedTensors::optimizer.
 void take_record(NamedTensors& tensors, const std::string& where);
 
-// Forgets steps that are the checkpoint's own; where it has none, and all parameters have one, that
-// is the checkpoint's. The log names others.
+// Drops parameters' steps that equal the checkpoint's. If the checkpoint has no step and all
+// parameters have the same one, the checkpoint gets it. The log names steps that differ.
 void settle_steps(NamedTensors& tensors);
-// One parameter's; nothing if it is unknown.
+// The step of one parameter; nothing if it is unknown.
 std::optional<uint64_t> step_of(const NamedTensors& tensors, const std::string& name);
 
 // Gives all names in the record new ones; a parameter that gets none is dropped.

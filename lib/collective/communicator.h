@@ -67,9 +67,9 @@ struct CommunicatorOptions {
 
 class StartedCall;  // call_queue.h
 
-// An operation that was started. wait() returns when it is done or throws what it threw; once,
-// after that and on an empty handle it returns at once. The memory must live, untouched, until
-// then. A handle may be waited for in any order and dropped.
+// An operation that was started. wait() returns when the operation is done, or throws its error,
+// once; a second wait(), and one on an empty handle, returns at once. The memory must live,
+// untouched, until the first wait() returns. A handle may be waited for in any order and dropped.
 class Pending {
  public:
   Pending() = default;
@@ -80,13 +80,13 @@ class Pending {
   std::shared_ptr<StartedCall> call_;  // owners: this handle and the communicator's queue
 };
 
-// A device whose memory a communicator's calls accept until the end of this, which comes before the
-// device's and the communicator's. No call is under way then.
+// While this object lives, a communicator's calls accept the device's memory. It is destroyed
+// before the device and the communicator, while no call is under way.
 class JoinedDevice {
  public:
   JoinedDevice() : support_{false, "there is no device"} {}
-  // `engine` has joined it, with this verdict; it outlives this. `forget_calls`: nobody looks at
-  // queued calls any more when it returns.
+  // `engine`, which outlives this, has joined the device, with the verdict `support`. After
+  // `forget_calls` returns, nobody looks at queued calls any more.
   JoinedDevice(Engine& engine, Support support, std::function<void()> forget_calls)
       : engine_(&engine), support_(std::move(support)), forget_calls_(std::move(forget_calls)) {}
   JoinedDevice(JoinedDevice&& other) noexcept
@@ -108,8 +108,9 @@ class JoinedDevice {
   std::function<void()> forget_calls_;
 };
 
-// Memory of the joined device that a communicator's engine was told of, until the end of this,
-// which comes before the memory's and the communicator's. No call is under way then, on any rank.
+// While this object lives, a communicator's engine keeps this memory of the joined device
+// registered. It is destroyed before the memory and the communicator, while no rank has a call
+// under way.
 class KeptMemory {
  public:
   KeptMemory(Engine& engine, Memory memory) : engine_(&engine), memory_(memory) {}
@@ -224,7 +225,7 @@ class Communicator {
   // it. Throws kIo or kDevice.
   [[nodiscard]] CommunicatorMemory allocate(size_t bytes);
 
-  // What such a call runs here, and why; `origin` changes the way of shared memory and the
+  // What such a call runs here, and why; `origin` changes the method of shared memory and the
   // predicted time only.
   [[nodiscard]] AlgorithmPlan plan(const Call& call,
                                    MemoryOrigin origin = MemoryOrigin::kOrdinary) const;

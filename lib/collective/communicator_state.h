@@ -14,9 +14,10 @@ namespace gxp {
 
 struct CommunicatorState {
   CommunicatorState(int rank, const FailureReporting& reporting_in);
-  // A call has failed on this rank: finds out why, ends the others with that, and returns it.
+  // After a call has failed on this rank: finds the cause, makes all other calls fail with it, and
+  // returns it.
   Error end(const Error& error, const std::string& what, Engine& engine);
-  // Why, once a call has failed. Any thread, as check().
+  // The cause, once a call has failed. Any thread, as check().
   [[nodiscard]] std::optional<Error> failed() const;
   void check() const;  // Communicator::check()
 

@@ -22,7 +22,7 @@ std::string_view strategies_in_words();
 // Which units form an FSDP unit.
 enum class WrapPolicy {
   kBlock,  // each unit
-  kSize,   // neighbouring units until they have so many parameters
+  kSize,   // neighbouring units, until they have this many parameters
   kNone,   // all units
   kMatch,  // a new FSDP unit begins at each named unit
 };

@@ -12,7 +12,8 @@ struct ProfileRange {
   int last = 0;
 };
 
-// "10-12". None: it is not of that form, the last comes before the first, or the first is 0. Pure.
+// "10-12". Nothing if the text has another form, the last comes before the first, or the first is
+// 0. Pure.
 std::optional<ProfileRange> parse_profile_range(std::string_view text);
 
 }  // namespace gxp

@@ -14,9 +14,10 @@ struct BrokenRule {
   std::string message;  // "must divide model.hidden (64), is 5"
 };
 
-// All rules that `run` breaks: those of the table in rules.cc, of its family and of its optimizer
-// (lib/arch), and that a setting which not all of these have is left out of the others. A rule over
-// a setting named in `unusable` ("section.key") is not judged: its value has been refused already.
+// All rules that `run` breaks: those in rules.cc, and those of its family and its optimizer
+// (lib/arch). A setting that only some families or optimizers have must not be set for another. A
+// rule over a setting named in `unusable` ("section.key") is not judged: its value has been refused
+// already.
 std::vector<BrokenRule> broken_rules(const RunConfig& run,
                                      const std::set<std::string>& unusable = {});
 

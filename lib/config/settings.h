@@ -27,7 +27,7 @@ struct Setting {
   Check check;
   int64_t largest;  // kInteger, kBytes: the largest value that the member holds
   std::function<Value(const RunConfig&)> get;
-  std::function<void(RunConfig&, const Value&)> set;  // takes only what accept() let through
+  std::function<void(RunConfig&, const Value&)> set;  // only for what accept() has returned
   // If not all families, or optimizers, have the setting: those that do, and the setting that names
   // one, "model.family".
   std::vector<std::string_view> owners = {};

@@ -27,7 +27,8 @@ struct Strategy {
   bool operator==(const Strategy&) const = default;
 };
 
-// Whether the two differ in nothing but names and the size of their shard groups: the flag `hybrid`.
+// Whether two strategies differ only in their names and in the size of their shard groups (the flag
+// `hybrid`).
 bool shard_the_same(Strategy a, const Strategy& b);
 
 // Every strategy that the builder knows, the plainest first.

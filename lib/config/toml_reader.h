@@ -22,8 +22,8 @@ struct TomlEntry {
   std::string section;  // "": the key comes before the first section
   std::string key;
   int line = 0;
-  std::optional<Value> value;  // nothing if no setting can have such a value
-  std::string kind;            // then: its actual kind, "a table", "a date"
+  std::optional<Value> value;  // nothing if the value has a type that no setting has
+  std::string kind;            // its type in that case: "a table", "a date"
 };
 
 struct TomlSection {
@@ -34,7 +34,7 @@ struct TomlSection {
 struct TomlDocument {
   std::vector<TomlSection> sections;
   std::vector<TomlEntry> entries;  // by line
-  std::string syntax_error;        // then the lists are empty; the parser stops at the first one
+  std::string syntax_error;        // if set, the lists are empty: parsing stops there
   int syntax_error_line = 0;
 };
 

@@ -44,8 +44,8 @@ class BatchLoader {
   void start(uint64_t position);
   // Fills `tokens` and `targets`: i32 host tensors of shape (rows, sequence). Only after start().
   // Throws what reading this micro-batch threw (and again on every later call); kIo when the
-  // deadline passes. A read that does not end then keeps the loader from its end: after 10 s it ends
-  // the process, with kIo's exit code.
+  // deadline passes. If that read still hangs when the loader is destroyed, the destructor waits 10
+  // s and then ends the process, with kIo's exit code.
   void next(const Tensor& tokens, const Tensor& targets, Deadline deadline);
 
  private:
@@ -58,7 +58,7 @@ class BatchLoader {
   const Dataset& dataset_;
   const SampleOrder order_;
   const BatchShare share_;
-  std::vector<Slot> slots_;  // slot k % size: the reader's until written_ > k, then next()'s
+  std::vector<Slot> slots_;  // slot k % size: for the reader until written_ > k, then for next()
   std::mutex mutex_;         // guards the next four
   uint64_t written_ = 0;     // micro-batches read since start()
   uint64_t taken_ = 0;       // micro-batches given to next() since start()

@@ -17,8 +17,8 @@
 
 namespace gxp {
 
-// Shows whether two files hold the same data: ranks compare it, and a run with the one that it
-// goes on from.
+// Shows whether two files hold the same data: ranks compare theirs, and a resumed run compares its
+// own with the checkpoint's.
 struct DataFingerprint {
   std::string path;
   std::string kind;  // of to_string(DataKind)
@@ -40,8 +40,8 @@ class Dataset {
 
   [[nodiscard]] uint64_t sample_count() const { return first_samples_.back(); }
   [[nodiscard]] int sequence() const { return sequence_; }
-  // One per file, in order. Reads up to 4,096 blocks of 4 KiB over all files, of each one at least
-  // two. kIo, kCorrupt.
+  // One per file, in order. Reads up to 4,096 blocks of 4 KiB over all files, at least two of each.
+  // kIo, kCorrupt.
   [[nodiscard]] std::vector<DataFingerprint> fingerprints() const;
   // Fills `tokens`, of sequence() + 1 elements. `sample` < sample_count(). kCorrupt on a token id
   // that the vocabulary does not have, or a file that has been cut; kIo.

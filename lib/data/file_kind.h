@@ -15,10 +15,10 @@ enum class DataKind { kText, kShard16, kShard32, kRows, kNumpy };
 // "text", "llm.c shard of 16 bits", ".i32 rows", ".npy".
 std::string_view to_string(DataKind kind);
 
-// Fills the span with the file's bytes from a place on, all of which exist.
+// Fills the span with the file's bytes from an offset on; the caller asks for existing bytes only.
 using ReadBytes = std::function<void(uint64_t begin, std::span<std::byte> out)>;
 
-// Blocks of a file at even distances, the first and the last among them, which stand for all of it.
+// Blocks at even distances in a file, including its first and last bytes: a sample of the file.
 inline constexpr uint64_t kBlockBytes = 4096;
 void for_each_block(uint64_t bytes, size_t most_blocks, const ReadBytes& read,
                     const std::function<void(std::span<const std::byte>)>& act);

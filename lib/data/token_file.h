@@ -36,7 +36,7 @@ class TokenFile {
   [[nodiscard]] bool has_rows() const { return kind_ == DataKind::kRows || row_tokens_ > 0; }
   // The tokens of a row, where the file records them; else 0.
   [[nodiscard]] uint64_t row_tokens() const { return row_tokens_; }
-  // hash_hex() of at most so many blocks of the file, spread over all of it.
+  // hash_hex() of at most this many blocks, spread over the file.
   [[nodiscard]] std::string hash(size_t most_blocks) const;
   // Tokens [begin, begin + count), which must have existed when the file was opened first.
   // kCorrupt: the file has been cut since; or an id is outside 0 to vocab_size - 1: names the file,

@@ -24,7 +24,7 @@ struct CudaDriver {
   decltype(&cuMemExportToShareableHandle) export_handle = nullptr;
   decltype(&cuMemImportFromShareableHandle) import_handle = nullptr;
   Support support;  // whether all of them were found; if not, which was not
-  // Say nothing of `support`; null before CUDA 11.4 and 11.7.
+  // `support` does not depend on these; null before CUDA 11.4 and 11.7.
   decltype(&cuDeviceGetUuid) uuid = nullptr;
   decltype(&cuMemGetHandleForAddressRange) export_range = nullptr;
 };

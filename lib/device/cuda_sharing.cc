@@ -145,7 +145,7 @@ bool CudaSharing::free(std::byte* data) noexcept {
   return own_.erase(data) > 0;
 }
 
-DevicePlace CudaSharing::find(ConstMemory memory) const {
+AllocationOffset CudaSharing::find(ConstMemory memory) const {
   const std::lock_guard lock(mutex_);
   auto next = own_.upper_bound(memory.data);
   if (next == own_.begin()) return {};

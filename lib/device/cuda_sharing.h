@@ -65,14 +65,14 @@ class CudaSharing final : public DeviceSharing {
   [[nodiscard]] std::string identity() const override { return identity_; }
   [[nodiscard]] std::vector<std::string> visible() const override;
   [[nodiscard]] Support reaches(std::string_view identity) const override;
-  [[nodiscard]] DevicePlace find(ConstMemory memory) const override;
+  [[nodiscard]] AllocationOffset find(ConstMemory memory) const override;
   [[nodiscard]] bool is_live(uint64_t allocation) const override;
   [[nodiscard]] SharedAllocation share(uint64_t allocation) const override;
 
-  // Not zeroed; none: the driver makes none that can be shared, which support() then tells. Without
-  // data if there is not enough memory.
+  // Not zeroed. Nothing if the driver cannot make memory that is shared; support() then has the
+  // reason. Without data if there is not enough memory.
   [[nodiscard]] std::optional<Memory> allocate(size_t bytes);
-  // False: it is not one of these. Nothing on the GPU uses it.
+  // False if the memory is not from here. Nothing on the GPU uses it.
   bool free(std::byte* data) noexcept;
 
  protected:

@@ -58,7 +58,7 @@ class Device {
   // How peers map its memory; null: it has none of its own (the host's, see transport/arena).
   [[nodiscard]] virtual DeviceSharing* sharing() { return nullptr; }
   [[nodiscard]] virtual std::unique_ptr<Stream> make_stream(std::string_view name) = 0;
-  // One whose work goes first where the device has several to choose from.
+  // A stream whose work goes first where the device can choose among several.
   [[nodiscard]] virtual std::unique_ptr<Stream> make_urgent_stream(std::string_view name) {
     return make_stream(name);
   }

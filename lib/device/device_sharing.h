@@ -31,7 +31,7 @@
 namespace gxp {
 
 // The position of memory in an allocation that peers can map.
-struct DevicePlace {
+struct AllocationOffset {
   uint64_t allocation = 0;  // its number on the device, from 1 on, never used again; 0: in none
   uint64_t offset = 0;
 };
@@ -50,7 +50,7 @@ class DeviceSharing {
   // The device's UUID as its driver has it, which no other device of any host has, nor another MIG
   // slice of the same GPU: "GPU-5cb2d9a4-...". At most 63 bytes.
   [[nodiscard]] virtual std::string identity() const = 0;
-  // The same of all devices that this process sees, itself included, in the driver's order.
+  // The identities of all devices that this process sees, this one included, in the driver's order.
   [[nodiscard]] virtual std::vector<std::string> visible() const = 0;
   // Whether this device can reach the memory of the one with that identity, as far as that is
   // known without trying.
@@ -58,7 +58,7 @@ class DeviceSharing {
 
   // The position of memory from Device::allocate_shareable(); no allocation if it is not entirely
   // in one.
-  [[nodiscard]] virtual DevicePlace find(ConstMemory memory) const = 0;
+  [[nodiscard]] virtual AllocationOffset find(ConstMemory memory) const = 0;
   // Whether that allocation has not been freed.
   [[nodiscard]] virtual bool is_live(uint64_t allocation) const = 0;
   // For a live allocation. Throws kDevice.

@@ -48,7 +48,7 @@ class Event {
 // A stream's behaviour if an operation cannot be recorded.
 enum class WithoutRecording : uint8_t {
   kFail,  // the operation fails
-  kWarn,  // it warns, once, and from then on calls its operations as if they were new
+  kWarn,  // warns once, and from then on calls its operations without recording
 };
 
 // A stream's recording of an operation that starts the same kernels in every step.

@@ -26,9 +26,9 @@ struct QueuePoint {
 
 // The thread is named after the queue (the first 15 letters) and logs for the caller's rank.
 //   Threads    one pushes, waits and drains.
-//   Errors     the first exception of a Work or an act is kept, or kDevice of a wait for a point of
-//              a queue that finishes nothing for kComputeTimeout; works that follow are skipped,
-//              acts are not.
+//   Errors     the first exception of a Work or an act is kept, or kDevice if a point that is
+//              waited for makes no progress for kComputeTimeout; later works are skipped, acts are
+//              not.
 //   Destroying it skips the works that have not started, lets the rest end, and passes its points.
 //   Cost       a mutex per call, and an allocation for every seven entries or so.
 class WorkQueue {

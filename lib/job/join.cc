@@ -184,6 +184,12 @@ CommunicatorOptions agreed_options(Store& store, const JobSettings& settings,
   return communicator_options(settings, std::move(profile));
 }
 
+std::unique_ptr<Engine> make_engine(const JobSettings& settings, const EngineContext& context) {
+  const EngineRow& engine =
+      settings.chooses_by_gpus ? choose_engine_of_job(context) : choose_engine(context.comm);
+  return engine.make(context);
+}
+
 // run_rank() where rank 0's store brings the ranks together.
 void run_rank_by_store(const LaunchRequest& request, const Environment& environment,
                        const JobSettings& settings, Device& device,
@@ -209,16 +215,14 @@ void run_rank_by_store(const LaunchRequest& request, const Environment& environm
          settings.transports.empty() ? std::vector{comm.transport} : settings.transports) {
       comm.transport = transport;
       job.store->begin_keys_with(transport + " ");
-      const EngineContext parts{.ranks = context,
-                                .comm = comm,
-                                .device = device,
-                                .selection = options.selection,
-                                .profile = options.profile,
-                                .local_rank = identity.local_rank,
-                                .recorder = &recorder};
-      const EngineRow& engine =
-          settings.chooses_by_gpus ? choose_engine_of_job(parts) : choose_engine(comm);
-      communicators.emplace_back(engine.make(parts), options.timeout, options.reporting);
+      auto engine = make_engine(settings, {.ranks = context,
+                                           .comm = comm,
+                                           .device = device,
+                                           .selection = options.selection,
+                                           .profile = options.profile,
+                                           .local_rank = identity.local_rank,
+                                           .recorder = &recorder});
+      communicators.emplace_back(std::move(engine), options.timeout, options.reporting);
       work(communicators.back());
     }
     job.close(after_seconds(request.join_timeout_s));

@@ -47,7 +47,7 @@ struct UnitTensors {
       if (parameters[i].shape.rank() == 2) begin += kept_code_bytes(parameters[i].count());
     return {codes.rows(begin, kept_code_bytes(parameters[matrix].count())), makes_codes};
   }
-  // The tensor with its place of `largest`, if there is one.
+  // The tensor with its Tensor::largest, if the operation has a place for it.
   [[nodiscard]] Tensor operand(const Tensor& x, size_t which) const {
     if (largest.memory.data == nullptr) return x;
     GXP_ASSERT(which < largest.count());

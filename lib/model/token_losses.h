@@ -10,7 +10,7 @@ namespace gxp {
 // What a head computes with after its norm.
 struct HeadTensors {
   Tensor weight;             // (V, C), its own or borrowed
-  Tensor weight_gradient{};  // empty: it is not wanted
+  Tensor weight_gradient{};  // empty: not computed
   Tensor normed{};           // (N, C)
   Tensor dnormed{};          // (N, C), stored by differentiate_losses()
   Tensor logits{};           // scratch for pieces of the logits, flat; whole rows of V

@@ -1,4 +1,4 @@
-// Tensors in other shapes, and absent ones.
+// Views of tensors in other shapes, and of absent tensors.
 #pragma once
 
 #include "lib/tensor/tensor.h"

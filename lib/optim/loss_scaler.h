@@ -14,7 +14,7 @@ struct LossScalerState {
   double scale = 1;
   int64_t steps = 0;           // decided so far
   int64_t last_overflow = -1;  // the number of that step, from 0
-  int hysteresis = 1;          // overflows left until the scale falls
+  int hysteresis = 1;          // overflows that are still tolerated before the scale falls
 };
 
 // Pure: the result depends only on the settings and the sequence of update() calls.

@@ -21,9 +21,9 @@ struct ComputeLane {
   Ops& ops;
 };
 
-// A flat range of one tensor with everything an update needs: equally many elements, but for state
-// that blocks of them share, and then whole blocks; f32 (gradients may be halves, the state what
-// OptimizerSpec says), none overlapping another. Borrows.
+// A flat range of one tensor with everything an update needs. All members have as many elements,
+// except for state that blocks of elements share, where the range is whole blocks. They are f32
+// (gradients may be halves, state has the type in OptimizerSpec) and do not overlap. Borrows.
 struct UpdateRange {
   Tensor weights;
   // In the order of OptimizerSpec::kept; zero before step 1, empty where none is kept.
@@ -42,7 +42,7 @@ struct UpdateStep {
   double gradient_scale;  // multiplied into the gradients first (clipping)
 };
 
-// All of a tensor that the optimizer must see whole. Borrows.
+// A whole tensor, for an optimizer that cannot work on ranges of it. Borrows.
 struct WholeTensor {
   Tensor direction;          // in the tensor's shape
   std::vector<Tensor> kept;  // as above, but empty where it is sharded
@@ -69,7 +69,7 @@ class WholeOptimizer {
   virtual void prepare(const Tensor& direction, const UpdateRange& range,
                        const UpdateStep& step) = 0;
   virtual void transform(const WholeTensor& whole, const UpdateStep& step) = 0;
-  // `range.gradients` are its part of the transformed direction.
+  // `range.gradients` holds the range's part of the transformed direction.
   virtual void apply(const UpdateRange& range, const UpdateStep& step) = 0;
 };
 

@@ -45,7 +45,7 @@ struct StepShape {
   // the other: with the tree over the ranks one tree over all micro-batches of a step, whoever
   // computes which. grad_accum is then a power of two.
   bool add_in_pairs = false;
-  // For units that one of the patterns matches (recompute.h).
+  // What to recompute, in the units that one of the patterns matches (recompute.h).
   Recompute recompute = Recompute::kNone;
   std::vector<std::string> recompute_units = {"*"};
   // The 8-bit codes of blocks' matrices, which the first forward pass of a step makes, are kept for
@@ -55,15 +55,15 @@ struct StepShape {
   OffloadShape offload{};
 };
 
-// After micro-batch `micro` so many sums are complete, the newest first, that are added into the
-// one before them; then popcount(micro + 1) sums are left.
+// The number of sums that are complete after micro-batch `micro`, each of which is then added into
+// the one before it, the newest first; popcount(micro + 1) sums remain.
 inline int sums_completed(int micro) { return std::countr_zero(unsigned(micro) + 1); }
 
 inline RankGroups groups_of(const StepShape& shape) {
   return {shape.world_size, shape.shard_size > 0 ? shape.shard_size : shape.world_size};
 }
 
-// The program and what its operations' `bucket` index.
+// The program, and the buckets that its operations' `bucket` indexes.
 struct BuiltStep {
   StepProgram program;
   std::vector<Bucket> buckets;
@@ -78,8 +78,8 @@ struct BuiltStep {
 // (lib/collective/algorithm/reduction_tree.h).
 //
 // Activations that a unit has not kept are recomputed right before its backward. The last block's
-// backward follows the loss, so that block keeps all if the arena gets no larger by it, as it does
-// not unless most lives in the loss. Throws kConfig as recompute_by_unit does.
+// backward directly follows the loss, so that block keeps all its activations unless this makes the
+// arena larger, as it does if the peak is in the loss. Throws kConfig as recompute_by_unit does.
 BuiltStep build_train_step(const Architecture& architecture, const ParameterLayout& layout,
                            const Strategy& strategy, const StepShape& shape);
 

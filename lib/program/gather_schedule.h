@@ -44,9 +44,9 @@ struct GatherPoint {
   std::vector<int> before, behind, freed;
 };
 
-// By use. Parameters that an operation reads are always gathered before it. Freed is what was read
-// and is not kept: for the backward pass of its micro-batch, unless `reshard` says that it is
-// gathered again, or as the limits say. Parameters that the backward pass reads first are always
+// By use. Parameters that an operation reads are always gathered before it. Parameters are freed
+// after they were read, unless they are kept: for the backward pass of the micro-batch (without
+// `reshard`), or because a limit says so. Parameters that the backward pass reads first are always
 // kept for it, and so are parameters that are read again before any others.
 //   Cost  uses^2 in the worst case, for large limits.
 std::vector<GatherPoint> schedule_gathers(const std::vector<ParameterUse>& uses,

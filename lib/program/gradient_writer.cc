@@ -146,7 +146,7 @@ void GradientWriter::scatter(int wrap, int micro) {
   Op& last = program.ops.back();
   last.gradients.keeps = true;
   last.gradients.accumulate = micro > 0 && !holds_whole();
-  const Range shard = ShardPlaces::of_gradients(inputs_.layout, program.gradient_shards).wrap(wrap);
+  const Range shard = ShardRanges::of_gradients(inputs_.layout, program.gradient_shards).wrap(wrap);
   writer_.use_elements(last, program.gradients, shard, true);
 }
 

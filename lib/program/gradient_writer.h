@@ -46,7 +46,7 @@ class GradientWriter {
   void reduce(int bucket);
 
  private:
-  // target = earlier + added; without `earlier` target = added.
+  // Emits target = earlier + added, or target = added without `earlier`.
   struct Sum {
     FlatView target, added;
     FlatView earlier = {};
@@ -55,8 +55,8 @@ class GradientWriter {
   [[nodiscard]] bool holds_whole() const { return writer_.program.gradient_shards == 1; }
   // The FSDP unit's place in the persistent buffer of whole gradients.
   [[nodiscard]] FlatView kept(int wrap) const;
-  // Where the FSDP unit's message lies, whose buffer is made when it is first asked for; likewise a
-  // bucket's.
+  // The location of the FSDP unit's message, and of a bucket's; the buffer is made at the first
+  // call.
   FlatView message_of(int wrap);
   FlatView message_of_bucket(size_t index);
   FlatView make_wrap_buffer(int wrap, DType dtype);

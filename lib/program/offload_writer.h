@@ -25,13 +25,13 @@ class OffloadWriter {
   [[nodiscard]] bool offloads_optimizer() const { return offload_.optimizer != Storage::kDevice; }
   [[nodiscard]] bool offloads_parameters() const { return offload_.parameters != Storage::kDevice; }
 
-  // The buffer of `count` parameters, all of which may be offloaded.
+  // Makes the buffer of `count` parameters, all of which may be offloaded.
   BufferId make_parameters(size_t count, DType dtype);
-  // A buffer of the optimizer: `count` elements, which are offloaded from resident() on, if they
-  // are of two bytes at least.
+  // Makes a buffer of the optimizer, of `count` elements. Those from resident() on are
+  // offloaded, unless an element has less than two bytes.
   BufferId make_optimizer_buffer(const std::string& name, size_t count, DType dtype);
 
-  // Elements of the optimizer's flat buffers; once the program knows its optimizer_shards.
+  // Elements of the optimizer's flat buffers; callable once the program knows its optimizer_shards.
   [[nodiscard]] size_t optimizer_count() const;
   [[nodiscard]] size_t resident() const { return resident_of(optimizer_count()); }
   [[nodiscard]] int tile_count() const;

@@ -59,7 +59,7 @@ void ParameterWriter::gather(int wrap) {
   const DType dtype = inputs_.architecture.compute;
   const std::string name = "parameters of " + inputs_.name_of(wrap);
   const Range place =
-      ShardPlaces::of_parameters(inputs_.layout, program.parameter_shards).wrap(wrap);
+      ShardRanges::of_parameters(inputs_.layout, program.parameter_shards).wrap(wrap);
   FlatView shard{program.parameters, place.begin};
   if (offload_.offloads_parameters())
     shard = offload_.fetch_parameters(wrap, place, "fetched " + name);
@@ -102,7 +102,7 @@ void ParameterWriter::write_wrap(Op& op) {
 }
 
 void ParameterWriter::use_shard(Op& op, BufferId id, int shards, bool writes) {
-  const Range shard = ShardPlaces::of_parameters(inputs_.layout, shards).wrap(op.wrap);
+  const Range shard = ShardRanges::of_parameters(inputs_.layout, shards).wrap(op.wrap);
   writer_.use_elements(op, id, shard, writes);
 }
 

@@ -21,8 +21,8 @@ class ParameterWriter {
   // Makes the buffer of the parameters.
   ParameterWriter(ProgramWriter& writer, const StepInputs& inputs, OffloadWriter& offload);
 
-  // At the start of a step, so that master weights may be changed between steps. Offloaded master
-  // weights are rounded as they are updated instead; they would be fetched once more here.
+  // Rounds at the start of a step, so that master weights may be changed between steps. Offloaded
+  // master weights are rounded as they are updated instead; they would be fetched once more here.
   void round(int wrap);
   void publish(int wrap);
   void need(int wrap);

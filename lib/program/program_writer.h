@@ -15,11 +15,11 @@ class ProgramWriter {
  public:
   Op& emit(OpKind kind, Lane lane, int unit = -1, int micro = -1);
   Op& emit_on_wrap(OpKind kind, Lane lane, int wrap);
-  // On the comm lane, among the members of `call.group`.
+  // Emits a collective on the comm lane, among the members of `call.group`.
   Op& emit_collective(OpKind kind, int wrap, const OpCollective& call);
 
-  // A buffer that lives from the first step to the last; and one that lives from its first use to
-  // its last.
+  // Make a buffer that lives from the first step to the last, and one that lives from its first use
+  // to its last.
   BufferId persistent(const std::string& name, MemoryKind kind, size_t bytes,
                       DType dtype = DType::kF32);
   BufferId buffer(const std::string& name, MemoryKind kind, size_t bytes,

@@ -23,8 +23,8 @@ struct MemoryReplay {
   // last: the persistent buffers, and the arena as it is filled at the peak, its gaps counted as
   // workspace.
   KindBytes allocated{};
-  std::vector<KindBytes> live;  // per operation: memory that it or a later one needs
-  OpId peak = 0;                // the first operation at which most lives
+  std::vector<KindBytes> live;  // per operation: memory in use while it runs
+  OpId peak = 0;                // the first operation at which the most memory is in use
 };
 
 // Cost: O(operations + buffers).

@@ -32,9 +32,10 @@ class UnitWriter {
 
   void next_batch(int micro);
   void forward(int unit, int micro);
-  // What the unit's forward has not kept; no operation if it has kept all.
+  // Recomputes what the unit's forward has not kept; emits nothing if it has kept all.
   void recompute(int unit, int micro);
-  // The head: forward and backward in one operation, so that logits need not be kept or made twice.
+  // The head's forward and backward in one operation, so that logits are neither kept nor computed
+  // twice.
   void loss(int unit, int micro);
   // The sum of the loss over the ranks.
   void reduce_loss();
@@ -48,7 +49,7 @@ class UnitWriter {
   BufferId make_stream(const std::string& name);
   // Notes what `op` reads of the residual stream: the tokens, or what the unit before has left.
   void read_input(Op& op);
-  // The same for the head, with its targets and losses.
+  // Notes what the head's `op` reads besides: targets and losses.
   void use_head_inputs(Op& op);
   void write_stream_gradient(Op& op);
   // The codes of a block's matrices, if they are kept: the step's first forward pass makes them.

@@ -18,15 +18,15 @@ class UpdateWriter {
   // its optimizer_shards.
   void make_buffers();
 
-  // The sums of squares that a rank computes, and those of the other ranks where gradients are
-  // sharded.
+  // Emits the sums of squares that this rank computes and, where gradients are sharded, their
+  // exchange among the ranks.
   void measure_gradients();
   void clip_gradients();
-  // The tensors that the optimizer does not see whole: the part that stays on the device, while the
-  // first tiles come; then tile by tile.
+  // Updates the tensors of which the optimizer takes ranges: first the part that stays on the
+  // device, while the first tiles are fetched; then tile by tile.
   void update();
-  // The FSDP unit's tensors that the optimizer sees whole: each rank makes its part of their
-  // directions, gathers the others, and changes its own shard.
+  // Updates the FSDP unit's tensors that the optimizer needs whole: each rank computes its part of
+  // their directions, gathers the other parts, and changes its own shard.
   void update_whole(int wrap);
 
  private:

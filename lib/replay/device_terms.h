@@ -13,8 +13,8 @@ namespace gxp {
 
 struct DeviceTerms {
   uint64_t start_bytes = 0;       // taken before the first step and given back
-  uint64_t workspace_bytes = 0;   // kept
-  uint64_t reached_bytes = 0;     // likewise, by ranks whose peers reach the device's memory
+  uint64_t workspace_bytes = 0;   // of kernels, kept through the run
+  uint64_t reached_bytes = 0;     // in addition, if peers reach the device's memory
   bool holds_collectives = true;  // whether what collectives need is memory of the device
   uint64_t reserve_bytes = 0;     // additional memory, which the device's tracker does not count
 };

@@ -49,7 +49,7 @@ struct UnitWork {
   bool float8;     // operands of products
   bool keeps_codes;
   std::vector<LinearWork> linears;
-  std::vector<const TensorSpec*> vectors;  // that are no biases: of the norms
+  std::vector<const TensorSpec*> vectors;  // of the norms, without biases
   double queries;
   double keys;  // channels; as many values
   bool gated;   // SwiGLU and rotary positions, or GELU

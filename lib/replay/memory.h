@@ -25,15 +25,15 @@ struct Phase {
 struct RunMemory {
   MemoryReplay step;
   std::vector<Phase> phases;  // start, step and, with validation data, validation
-  KindBytes peak{};           // of the phase with most
+  KindBytes peak{};           // of the phase with the highest peak
   std::string peak_phase;     // its name
-  std::string peak_at;        // the operation of a step at which most lives
+  std::string peak_at;        // the operation of a step at its peak
 };
 
 RunMemory memory_of_run(const RunPlan& plan, const Network& network, int rank,
                         const DeviceTerms& terms);
 
-// The `count` largest buffers that live where most lives: "gradients 80 MiB, saved h.3 12 MiB".
+// The `count` largest buffers at the peak of a step: "gradients 80 MiB, saved h.3 12 MiB".
 std::string largest_at_peak(const RunPlan& plan, const RunMemory& memory, size_t count);
 
 // What a device holds for a step: each persistent buffer, with the formula of its share (P: the

@@ -19,7 +19,7 @@ struct PlanCost {
   double seconds = 0;  // of a step; 0 where no time is predicted
 };
 
-// A setting that a plan has otherwise than the one that was asked about.
+// A setting in which a plan differs from the one that was asked about.
 struct ChangedSetting {
   std::string_view name;  // "recompute"
   std::string value;      // "full"

@@ -23,13 +23,13 @@ struct Largest {
   uint64_t next_bytes = 0;  // with one more; 0: the most that is tried fits
 };
 
-// `bytes_of` rises with its argument, from `least` to `most`. Cost: some 2 log2(most) calls, none
-// of them with much more than twice the answer.
+// Finds the largest number whose `bytes_of`, which rises with its argument, fits; from `least` to
+// `most`. Cost: some 2 log2(most) calls, none of them with much more than twice the answer.
 Largest find_largest(const std::function<uint64_t(int)>& bytes_of, uint64_t limit_bytes, int least,
                      int most);
 
-// The last number from `least` to `most` for which `holds`; least - 1 if it holds for none. From
-// some number on it does not hold.
+// The last number from `least` to `most` for which `holds`, which is true up to some number and
+// false from there on; least - 1 if it holds for none.
 int find_last(const std::function<bool(int)>& holds, int least, int most);
 
 }  // namespace gxp

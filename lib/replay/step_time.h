@@ -58,7 +58,7 @@ struct RankCores {
 struct OpTime {
   double begin = 0;  // seconds from the start of the step
   double end = 0;
-  double waited = 0;  // for communication, on the compute lane, since the operation before it
+  double waited = 0;  // that the compute lane waited for communication before it
   OpId waited_for = -1;
 };
 

@@ -39,8 +39,8 @@ class GroupTraffic {
 
   // The trainer's buffers are ordinary memory.
   [[nodiscard]] AlgorithmPlan plan_of(const Call& call) const {
-    const WayLimits limits{
-        .ranks = topology_.world_size, .cma = true, .wanted = wanted_way(network_.choice)};
+    const MethodLimits limits{
+        .ranks = topology_.world_size, .cma = true, .wanted = wanted_method(network_.choice)};
     return select_with_sharing(call, network_.choice, model_, limits, MemoryOrigin::kOrdinary);
   }
 

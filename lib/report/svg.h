@@ -21,7 +21,7 @@ class Svg {
         : name(of), text(number(double(value))) {}
     Attribute(std::string_view of, std::string_view value);
     std::string_view name;
-    std::string text;  // as it is written
+    std::string text;  // as written into the document
   };
   using Attributes = std::initializer_list<Attribute>;
 

@@ -113,12 +113,12 @@ std::vector<TensorPart> trainable_parts(const Architecture& architecture,
   return parts;
 }
 
-Range ShardPlaces::wrap(int wrap) const {
+Range ShardRanges::wrap(int wrap) const {
   const Range& whole = layout_->wraps[size_t(wrap)].*whole_;
   return {whole.begin / shards_, whole.count / shards_};
 }
 
-Range ShardPlaces::part(const TensorPart& part) const {
+Range ShardRanges::part(const TensorPart& part) const {
   const Range shard = wrap(layout_->wrap_of[size_t(part.unit)]);
   const size_t in_wrap = part.in_flat - layout_->wrap_of_unit(part.unit).flat.begin;
   return {shard.begin + in_wrap % shard.count, part.elements.count};
@@ -135,7 +135,7 @@ Range owned_range(size_t count, int world_size, int rank) {
 std::vector<Range> place_state(const Architecture& architecture, const ParameterLayout& layout,
                                const KeptState& state, std::span<const TensorPart> parts,
                                int shards) {
-  const ShardPlaces shard = ShardPlaces::of_parameters(layout, shards);
+  const ShardRanges shard = ShardRanges::of_parameters(layout, shards);
   std::vector<Range> places;
   size_t next = 0;
   for (const TensorPart& part : parts) {

@@ -87,27 +87,27 @@ std::vector<TensorPart> make_parts(const ParameterLayout& layout, int shards, in
 std::vector<TensorPart> trainable_parts(const Architecture& architecture,
                                         std::vector<TensorPart> parts);
 
-// The places in a buffer that holds one of `shards` equal parts of every FSDP unit, in forward
-// order; with 1 shard the places in the flat buffer itself. All ranks' shards have the same places,
-// so no rank is named. The layout outlives this.
-class ShardPlaces {
+// The ranges of a buffer that holds one of `shards` equal parts of every FSDP unit, in forward
+// order; with 1 shard the ranges of the flat buffer itself. They are the same on every rank. The
+// layout outlives this.
+class ShardRanges {
  public:
-  static ShardPlaces of_parameters(const ParameterLayout& layout, int shards) {
+  static ShardRanges of_parameters(const ParameterLayout& layout, int shards) {
     return {layout, shards, &FsdpUnit::flat};
   }
-  // Wraps that are frozen as a whole have no gradients, and no place in their buffer.
-  static ShardPlaces of_gradients(const ParameterLayout& layout, int shards) {
+  // An FSDP unit of frozen tensors only has no gradients, so its range is empty.
+  static ShardRanges of_gradients(const ParameterLayout& layout, int shards) {
     return {layout, shards, &FsdpUnit::gradients};
   }
 
   // The position of the FSDP unit's shard.
   [[nodiscard]] Range wrap(int wrap) const;
-  // Where the part lies. It may be cut for more shards than the buffer has; `shards` then divides
-  // their number.
+  // The range of the part in the buffer. The part may be cut for more shards than the buffer has,
+  // for a multiple of `shards`.
   [[nodiscard]] Range part(const TensorPart& part) const;
 
  private:
-  ShardPlaces(const ParameterLayout& layout, int shards, Range FsdpUnit::*whole)
+  ShardRanges(const ParameterLayout& layout, int shards, Range FsdpUnit::*whole)
       : layout_(&layout), shards_(size_t(shards)), whole_(whole) {}
 
   const ParameterLayout* layout_;

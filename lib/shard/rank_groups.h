@@ -34,8 +34,8 @@ struct RankGroups {
     return ranks;
   }
   [[nodiscard]] int group_of(int rank) const { return rank / shard_size; }
-  // Which of `shards` equal parts `rank` holds. Of world_size parts, it is one of the parts that
-  // make up its part of shard_size.
+  // Which of `shards` equal parts `rank` holds. Its part of world_size parts lies within its part
+  // of shard_size parts.
   [[nodiscard]] int shard_of(int rank, int shards) const {
     if (shards == 1) return 0;
     const int shard = rank % shard_size;

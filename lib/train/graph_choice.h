@@ -16,10 +16,10 @@ struct GraphChoice {
 };
 
 // Follows train.cuda_graphs. auto: records where a block's forward pass of a micro-batch takes less
-// than 1 ms at `flops_per_s`, the GPU's rate. It has about ten kernels, and to start one takes the
-// host a few microseconds: beyond that the GPU is never out of work, and recordings, which take
-// memory of the driver's, gain a few hundredths at most. What cannot be recorded is then
-// run without; with "on" it is an error.
+// than 1 ms at `flops_per_s`, the GPU's rate. That pass has about ten kernels, and the host starts
+// one in a few microseconds. A longer pass keeps the GPU busy anyway, so that recordings, which
+// take driver memory, gain a few percent at most. What cannot be recorded is then run without; with
+// "on" it is an error.
 GraphChoice choose_graphs(const RunConfig& config, const Architecture& architecture,
                           size_t positions, double flops_per_s);
 

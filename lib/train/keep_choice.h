@@ -22,7 +22,7 @@ struct KeepPeaks {
   uint64_t reserve = 0;  // DeviceTerms', on top of both
 };
 
-// Norms where they leave the reserve, and a sixteenth of the free memory.
+// Keeps the norms' outputs if the reserve and a sixteenth of the free memory are left then.
 KeepChoice choose_keep(const KeepPeaks& peaks, uint64_t free_bytes);
 
 // [collective] Sets train.keep, if it is "auto", to the least that a rank has chosen; rank 0 logs

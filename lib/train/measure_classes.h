@@ -13,13 +13,13 @@
 namespace gxp {
 
 struct ClassMeasurement {
-  ClassSeconds of_classes;   // of the step of median time among those with marks
+  ClassSeconds of_classes;   // the median step among those with marks
   double step_seconds = 0;   // of that step
-  double plain_seconds = 0;  // of the median step before them, which runs as the run's steps do
+  double plain_seconds = 0;  // the median step before them, which runs like a step of the run
   std::string graphs;        // "on", "off": CUDA graphs in the plain steps; "": they are on the CPU
   uint64_t tokens = 0;       // of a step, all ranks
   std::optional<double> mfu;  // of a plain step; see peak_rate()
-  std::string mfu_of;         // what it is a share of
+  std::string mfu_of;         // the meaning of peak_flops
   std::string device;         // what computes
 };
 

@@ -19,7 +19,7 @@ class ProfiledSteps {
   ProfiledSteps& operator=(const ProfiledSteps&) = delete;
   ~ProfiledSteps() { end(); }
 
-  // While no kernel runs: before and after each step. Throw kDevice.
+  // Called before and after each step, while no kernel runs. Throw kDevice.
   void begin_step(int step);
   void end_step(int step);
 

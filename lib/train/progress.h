@@ -12,7 +12,7 @@ namespace gxp {
 // "1h02m", "3m20s", "12s".
 std::string format_duration(double seconds);
 
-// The definition of MFU in these lines, with the rate that it is a share of.
+// Defines MFU for these lines, with the rate of which it is a share.
 std::string describe_mfu(const PeakRate& peak);
 
 // "step 120/1000  loss 2.3456  norm 0.81  lr 6.0e-04  10,240 tok/s  mfu 52.1%  eta 1m20s".

@@ -1,4 +1,4 @@
-// What one rank does for all.
+// Work that rank 0 does for all ranks.
 #pragma once
 
 #include <functional>

@@ -21,7 +21,7 @@ void check_resumable(const Checkpoint& checkpoint, const RunConfig& config,
                      const KeyValues& settings, const Architecture& architecture);
 
 // The tensor with this name, role and shape, of a type that becomes_f32(); in the manifest.
-// kConfig: it is not there. Weights are, once check_resumable() has returned.
+// kConfig: it is not there. Weights are there once check_resumable() has returned.
 const LogicalTensor& find_resumed(const Checkpoint& checkpoint, const TensorInfo& wanted);
 
 // For all ranks. `samples_per_step`: this run's.
@@ -31,8 +31,8 @@ uint64_t samples_before(const CheckpointInfo& info, uint64_t samples_per_step);
 void report_resumed(const Checkpoint& checkpoint, const RunConfig& config,
                     const KeyValues& settings, uint64_t samples_per_step);
 
-// "optim.lr was 0.001 and is 0.002 now; a step had 8 samples and has 16 now"; "": nothing of what
-// decides over the steps has changed, as far as the checkpoint records it. Pure.
+// "optim.lr was 0.001 and is 0.002 now; a step had 8 samples and has 16 now"; "" if no setting that
+// affects the steps has changed, as far as the checkpoint records them. Pure.
 std::string describe_changes(const CheckpointInfo& info, const KeyValues& settings,
                              uint64_t samples_per_step);
 

@@ -25,11 +25,11 @@ struct NeededPart {
 // Takes elements of a needed part, `first` being counted from the part's first one.
 using TakeElements = std::function<void(size_t part, size_t first, ConstMemory elements)>;
 
-// [collective] All ranks have opened the same checkpoint. Calls `take` until it has had each
+// [collective] All ranks have opened the same checkpoint. Calls `take` until it has received each
 // element of `needed`, which names each tensor at most once; in any order, with memory that is
-// aligned for the element and gone after the call. What it has had may be used only after this has
-// returned and a barrier has followed: hashes are known last.
-// Errors: kCorrupt, kIo on the rank that reads the file; kPeer on the others.
+// aligned for the element and valid during the call. The elements may be used only after this
+// function has returned and a barrier has followed, since hashes are checked last. Errors:
+// kCorrupt, kIo on the rank that reads the file; kPeer on the others.
 // Cost: one reading of the checkpoint over all ranks; buffers of 64 MiB for all blocks of a round,
 // of 4 MiB at most for each, where the rank needs something of them; 16 bytes for each tensor and
 // rank.

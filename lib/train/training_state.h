@@ -40,14 +40,14 @@ void stage_state(Trainer& trainer, const CheckpointInfo& info, StagedState& stag
 CheckpointInfo checkpoint_info(Trainer& trainer, int world_size, const RunConfig& config,
                                const KeyValues& settings);
 
-// For which of its files (WriterRank::frozen) each rank writes one, in the order of a checkpoint's.
+// The files that each rank writes (WriterRank::frozen), in the order of a checkpoint.
 std::vector<bool> files_of_a_rank(const Architecture& architecture);
 
 // In forward order.
 std::vector<std::string> names_of(const Architecture& architecture);
 
-// On rank 0: of the parts of all ranks, their frozen files or the others as `rank` says, in the
-// layout of checkpoint.layout. Empty if `stop` is requested. Errors: join_parts()'s.
+// On rank 0: arranges the parts of all ranks as checkpoint.layout says; `rank` tells whether they
+// are the frozen files or the others. Empty if `stop` is requested. Errors: join_parts()'s.
 std::vector<FilePart> lay_out(std::vector<FilePart> parts, const CheckpointConfig& checkpoint,
                               const WriterRank& rank, const std::vector<std::string>& names,
                               const std::stop_token& stop);

@@ -13,9 +13,9 @@ namespace gxp {
 
 // Fills the weights from a checkpoint of any format with Hugging Face names, if it is of this model
 // as gxp computes it (model_mismatch() in lib/ckpt/huggingface/model_check.h). Numbers in another
-// element type are converted. With `reports`, log lines list facts that the file does not record,
-// and the dropout that it was trained with. Errors: kIo; kCorrupt, also of weights that are NaN or
-// infinite; kConfig: it is of another model.
+// element type are converted. With `reports`, the log lists the settings of [model] that the file
+// does not record, and the dropout with which the model was trained. Errors: kIo; kCorrupt, also of
+// weights that are NaN or infinite; kConfig: it is of another model.
 void load_weights(const std::string& path, const ModelConfig& model, bool reports,
                   HeldState& state);
 

@@ -20,8 +20,8 @@ void yield_cpu();
 // on 2 CPUs, 8 bytes: 2,000 pauses first cost 50 us, none 2.8 us).
 //
 // A yield to another job's process lasts for that process's time slice, 3 ms and more, whereas a
-// woken sleeper gets its own time slice. So where ranks have CPUs of their own and a yield was
-// long, the thread's next waits go without (docs/RESULTS.md, collectives in shared memory).
+// woken sleeper gets its own time slice. So where ranks have CPUs of their own and a yield took
+// long, the thread's next waits do not yield (docs/RESULTS.md, collectives in shared memory).
 class Backoff {
  public:
   // `oversubscribed`: the ranks of this host outnumber its CPUs. `yield_time`: before it is time to

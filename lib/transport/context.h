@@ -27,7 +27,7 @@ std::string host_identity();
 using Hosts = std::vector<std::string>;
 // The same as Transport::hosts() has them: numbers from 0 in order of appearance; empty: one host.
 std::vector<int> number_hosts(const Hosts& hosts);
-// The same of hosts that have any numbers.
+// The same for hosts with arbitrary numbers.
 std::vector<int> number_hosts(std::span<const int> hosts);
 
 // How ranks talk TCP; the same on all ranks but for the interface.
@@ -35,18 +35,18 @@ struct TcpOptions {
   int connections = 0;  // per peer; 0: a probe decides
   // Each socket's, each way; 0: as the OS sees fit; none: a probe decides.
   std::optional<size_t> buffer_bytes{};
-  // With several connections: longer messages are cut over them.
+  // Messages longer than this are cut over several connections, if there are several.
   size_t stripe_bytes = size_t{128} << 10;
-  // For all bytes between ranks (sealed_stream.h), the probe's too.
+  // The protection of all bytes between ranks (sealed_stream.h), including those of the probe.
   Protection protect = Protection::kAuthenticate;
   // Where this host is reached (interfaces.h); empty: on the interface that reaches rank 0.
   std::string interface {};
   PortRange ports{};  // to listen on; none: any
-  // After which a host that answers nothing, not even repeated packets, counts as lost.
+  // The time after which a host that answers nothing, not even repeated packets, counts as lost.
   Deadline::Duration silence = std::chrono::seconds(60);
 };
 
-// What a rank can share of its memory with those of its host.
+// The memory that a rank can share with the others of its host.
 struct ShmOffer {
   size_t arena_bytes = 0;  // of each rank's segment (shared_arena.h); 0: none can be shared
   std::string obstacle{};  // what follows "ranks 0 and 1": "cannot share memory: ..."

@@ -1,4 +1,4 @@
-// What a row of the table makes: a link to each peer that it joins, and what these links share.
+// The links that one transport makes: one to each peer that it joins, and what they share.
 // PeerTransport owns all else: tags, matching, parking, deadlines, abort, counters.
 //   Threads  one at a time, except where said.
 //   Errors   kPeer: the peer is lost, or sends what cannot be.
@@ -35,8 +35,8 @@ class PeerLink {
   [[nodiscard]] virtual bool supports_memory(MemorySpace space) const = 0;
   // Starts to send without waiting. The link calls messages().finish(send) once the span is free.
   virtual void post_send(PendingMessage& send) = 0;
-  // A receive whose message has not come. Only links that let the peer write into it need to know:
-  // the others learn from messages().begin() where a message belongs.
+  // A receive whose message has not come. Only links whose peer writes directly into the receive's
+  // memory need to know; others learn from messages().begin() where a message goes.
   virtual void post_receive(PendingMessage& /*receive*/) {}
   // Moves what can be moved now: sends, and messages of the peer as long as messages().awaits().
   // Returns whether anything moved.
@@ -44,7 +44,8 @@ class PeerLink {
   // "closed its connection": the reason why no more data will be transferred, once a later
   // progress() has transferred nothing; "" while the peer is connected.
   [[nodiscard]] virtual std::string_view closed() const = 0;
-  // Whether the network has failed, as this rank alone may know, rather than that the peer ended.
+  // Whether the network has failed, which only this rank may have noticed, rather than the peer
+  // ended.
   [[nodiscard]] virtual bool failed() const { return false; }
   // Lets the peer see the end. Any thread, also during the other calls.
   virtual void shut_down(std::string_view reason) noexcept = 0;
@@ -60,7 +61,7 @@ class PeerLink {
 
 // How long a rank waits for such links before it sleeps (backoff.h).
 struct WaitPolicy {
-  // Pauses would keep a peer from its CPU, or a look costs more than a pause.
+  // Do not pause: that would keep a peer from its CPU, or looking costs more than a pause.
   bool oversubscribed = false;
   std::chrono::microseconds yield_time{0};
 };

@@ -24,18 +24,20 @@ class LinkWaiter {
   void before_look(size_t open) {
     for (LinkGroup* group : groups_) group->before_look(open);
   }
-  // The most patient group decides on pauses, the least patient on yields.
+  // The group with the most patience decides how long to pause, the one with the least whether to
+  // yield.
   [[nodiscard]] Backoff backoff() const {
     return {wait_policy_.oversubscribed, wait_policy_.yield_time};
   }
-  // Sleeps until a peer of interest may have moved or closed, wake() was called, or the deadline;
-  // not at all if `found()`, which is asked when what peers do already ends the sleep.
+  // Sleeps until a peer of interest may have moved or closed, wake() is called, or the deadline
+  // passes. Does not sleep if `found()`, which is called when actions of peers already end the
+  // sleep.
   template <class Found>
   void sleep(std::span<const Interest> interests, Deadline deadline, const Found& found) {
     const Armed armed(*this);
     if (!found()) sleep_armed(interests, deadline);
   }
-  // Ends a sleep, and all later ones: an abort is for good. Any thread.
+  // Ends the sleep, and all later ones at once: an abort is final. Any thread.
   void wake() noexcept;
 
  private:

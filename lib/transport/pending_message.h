@@ -1,4 +1,4 @@
-// What every transport keeps about a started send or receive.
+// The state of a started send or receive, for every transport.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ struct PendingMessage {
   MemorySpace space = MemorySpace::kHost;  // of source and target
   const std::byte* source = nullptr;       // of a send
   std::byte* target = nullptr;             // of a receive
-  Device* device = nullptr;                // that copies into the target; null: it is host memory
+  Device* device = nullptr;                // copies into the target; null: host memory
   size_t moved = 0;                        // bytes so far
   size_t arrived_bytes = 0;                // of a receive: the message's size, once it is known
   bool done = false;

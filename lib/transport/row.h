@@ -10,7 +10,8 @@
 
 namespace gxp {
 
-// Whether a row can join two ranks, and why (not): "same host", "are on different hosts".
+// Whether a transport can connect two ranks, with the reason either way: "same host", "are on
+// different hosts".
 struct Reach {
   bool joins = false;
   std::string reason{};

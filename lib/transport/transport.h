@@ -33,9 +33,9 @@ struct Ticket {
   uint64_t id = 0;
 };
 
-// What is done with arriving bytes that are not just stored: the waiting thread calls apply() with
-// consecutive pieces of the message, each of whole elements, straight from where the transport has
-// received them.
+// Combines arriving bytes with the target instead of storing them: the waiting thread calls apply()
+// with consecutive pieces of the message, each of whole elements, directly from the memory into
+// which the transport has received them.
 struct Combiner {
   void (*apply)(const void* context, std::byte* target, const std::byte* arrived, size_t bytes);
   const void* context = nullptr;  // lives until the ticket has been waited for

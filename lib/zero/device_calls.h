@@ -18,8 +18,8 @@ namespace gxp {
 // the host, which is as large as the largest call so far.
 //   Order    after what the stream was given: each call is a Work of the stream, or the caller's
 //            while nothing is queued. The stream's next work finds the result on the device.
-//   Errors   the communicator's. Of queued calls they come later: at the latest in the next wait
-//            for the stream, which Communicator::check() watches (LaneWatch).
+//   Errors   the communicator's. The errors of queued calls come later: at the latest in the next
+//            wait for the stream, which Communicator::check() watches (LaneWatch).
 //   Cost     through pinned memory: two copies over the link to the device, before and after the
 //            call. They are not cut into pieces: the calls of a step are buckets and FSDP units,
 //            several of which follow each other, and a piece of an all-gather is not one part of
@@ -32,8 +32,8 @@ class DeviceCalls {
   [[nodiscard]] Communicator& world() const { return world_; }
   // Whether calls of some group work on the device's own memory, among several ranks.
   [[nodiscard]] bool work_on_device() const;
-  // [collective] The calls' operands will lie in these allocations, until the end of what is
-  // returned, which comes before the memory's.
+  // [collective] Registers allocations in which the calls' operands will lie, until the returned
+  // object is destroyed, which happens before the memory is freed.
   [[nodiscard]] std::vector<KeptMemory> keep(const std::vector<Memory>& allocations);
   // In place: `data` is the whole logical buffer. Reductions are sums. If `apart` is not empty, it
   // holds this rank's input instead.

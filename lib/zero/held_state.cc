@@ -4,7 +4,7 @@ namespace gxp {
 
 std::vector<HeldTensor> HeldState::weights() const {
   const StepProgram& program = sharded_.program;
-  const ShardPlaces places = sharded_.places(program.weight_shards());
+  const ShardRanges places = sharded_.places(program.weight_shards());
   std::vector<HeldTensor> tensors;
   for (const TensorPart& part : sharded_.own_parts) {
     const TensorSpec& spec = sharded_.spec_of(part);

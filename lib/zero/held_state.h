@@ -42,7 +42,7 @@ class HeldState {
   void read(const HeldTensor& tensor, size_t first, Memory out) const;
   // Offloaded weights are rounded here, for step ShardedMemory::steps + 1.
   void write(const HeldTensor& tensor, size_t first, ConstMemory in);
-  // Has `fill` write all elements of each tensor of weights().
+  // Calls `fill` for each tensor of weights(), to write all of its elements.
   void fill_weights(const std::function<void(const HeldTensor&, const Tensor& weight)>& fill);
 
  private:

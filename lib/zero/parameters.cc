@@ -56,7 +56,7 @@ std::function<void()> Parameters::bind(const Op& op) {
 }
 
 std::function<void()> Parameters::bind_round(const Op& op) {
-  const ShardPlaces places = sharded_.places();
+  const ShardRanges places = sharded_.places();
   const Tensor master = sharded_.tensor(sharded_.program.master_weights);
   const Tensor rounded = own(op.wrap);
   const size_t wrap_begin = places.wrap(op.wrap).begin;

@@ -12,7 +12,7 @@
 
 namespace gxp {
 
-// What the random bits of a tensor follow from, with the step: mix64(key + step) for its weights.
+// The seed of a tensor's random bits: mix64(key + step) is the key of its weights in a step.
 uint64_t rounding_key(uint64_t seed, const TensorSpec& tensor);
 
 // Elements of one tensor that are rounded together.

@@ -36,7 +36,7 @@ Tensor ShardedMemory::own_shard(const Tensor& wrap, int shards) const {
 }
 
 FlatShards ShardedMemory::gradients() const {
-  return {ShardPlaces::of_gradients(plan.layout, program.gradient_shards),
+  return {ShardRanges::of_gradients(plan.layout, program.gradient_shards),
           memory.tensor(program.gradients)};
 }
 

@@ -24,7 +24,7 @@ inline Shape shape_of(const TensorSpec& tensor) {
 
 // A flat buffer of one shard of every FSDP unit, in memory: `memory` has one dimension.
 struct FlatShards {
-  ShardPlaces places;
+  ShardRanges places;
   Tensor memory;
 
   [[nodiscard]] Tensor wrap(int wrap) const { return at(places.wrap(wrap)); }
@@ -62,11 +62,11 @@ struct ShardedMemory {
   }
   // The persistent buffer of gradients.
   [[nodiscard]] FlatShards gradients() const;
-  // The places of own parts in a buffer that is cut into `shards`, or in the optimizer's buffers.
-  [[nodiscard]] ShardPlaces places(int shards) const {
-    return ShardPlaces::of_parameters(plan.layout, shards);
+  // The ranges of own_parts in a buffer that is cut into `shards`, or in the optimizer's buffers.
+  [[nodiscard]] ShardRanges places(int shards) const {
+    return ShardRanges::of_parameters(plan.layout, shards);
   }
-  [[nodiscard]] ShardPlaces places() const { return places(program.optimizer_shards); }
+  [[nodiscard]] ShardRanges places() const { return places(program.optimizer_shards); }
 
   const RunPlan& plan;
   const StepProgram& program;  // plan.step's

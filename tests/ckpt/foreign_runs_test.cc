@@ -172,65 +172,76 @@ TEST_CASE("renamed parameters keep their groups and steps", "[ckpt]") {
   CHECK(steps_in(dir / "out.pt") == std::vector<float>{3, 3, 2});
 }
 
-TEST_CASE("what of an optimizer cannot be kept is dropped only if asked", "[ckpt]") {
-  const TemporaryDirectory dir;
-  using Put = std::function<void(TorchSample&)>;
-  const auto groups = [](TorchSample& sample, bool has_names) {
-    sample.pickle.text("param_groups");
-    sample.pickle.begin_list();
-    sample.group(1e-3, 0.1, 0, int64_t(kThree.size()) - 1, has_names);
-    sample.pickle.end_list();
-  };
-  const auto optimizer = [&](TorchSample& sample, const char* key, const char* more) {
-    sample.begin(key);
-    sample.states(kThree, {3, 3, 3}, more);
-    groups(sample, true);
-    sample.pickle.end_dict();
-  };
-  const std::vector<std::pair<std::string, Put>> cases = {
-      {"max_exp_avg_sq", [&](auto& sample) { optimizer(sample, "optimizer", "max_exp_avg_sq"); }},
+// What of an optimizer cannot be kept, in the refusal's words, and a file that has it.
+struct LostPart {
+  std::string words;
+  std::function<void(TorchSample&)> put;
+};
+
+void put_group(TorchSample& sample, bool has_names) {
+  sample.pickle.text("param_groups");
+  sample.pickle.begin_list();
+  sample.group(1e-3, 0.1, 0, int64_t(kThree.size()) - 1, has_names);
+  sample.pickle.end_list();
+}
+
+void put_optimizer(TorchSample& sample, const char* key, const char* more) {
+  sample.begin(key);
+  sample.states(kThree, {3, 3, 3}, more);
+  put_group(sample, true);
+  sample.pickle.end_dict();
+}
+
+const std::vector<LostPart>& lost_parts() {
+  static const std::vector<LostPart> kParts = {
+      {"max_exp_avg_sq",
+       [](TorchSample& sample) { put_optimizer(sample, "optimizer", "max_exp_avg_sq"); }},
       {"2 optimizers of one file (optimizer, optimizer_d)",
-       [&](auto& sample) {
-         optimizer(sample, "optimizer", "");
-         optimizer(sample, "optimizer_d", "");
+       [](TorchSample& sample) {
+         put_optimizer(sample, "optimizer", "");
+         put_optimizer(sample, "optimizer_d", "");
        }},
       {"the tensors beside the optimizer in 'optimizer'",
-       [&](auto& sample) {
+       [](TorchSample& sample) {
          sample.begin("optimizer");
-         optimizer(sample, "optimizer", "");
+         put_optimizer(sample, "optimizer", "");
          sample.weights("fp32_from_fp16_params", kThree);
          sample.pickle.end_dict();
        }},
       {"the parameters of its optimizer state",
-       [&](auto& sample) {
+       [](TorchSample& sample) {
          sample.begin("optimizer");
          sample.states({{9}, {4}, {2}}, {3, 3, 3});
-         groups(sample, false);
+         put_group(sample, false);
          sample.pickle.end_dict();
        }},
       {"a step that is no whole number",
-       [&](auto& sample) {
+       [](TorchSample& sample) {
          sample.begin("optimizer");
          sample.states(kThree, {3, 3, 2.5});
-         groups(sample, true);
+         put_group(sample, true);
          sample.pickle.end_dict();
        }},
   };
-  for (const auto& [words, put] : cases) {
-    CAPTURE(words);
-    TorchSample sample;
-    sample.pickle.begin_dict();
-    sample.weights("model", kThree);
-    put(sample);
-    sample.number("step", 3);
-    sample.pickle.end_dict();
-    const NamedTensors run = read_checkpoint(sample.write(dir));
-    for (const char* format : {"pt", "dcp", "gxp", "universal"})
-      CHECK_THAT(refused_conversion(run, format, dir),
-                 Contains(words) && Contains("--drop-optimizer"));
-    CHECK(converted(run, "gxp", dir / "gxp", {.drop_optimizer = true}).tensors.size() == 3);
-    CHECK(converted(run, "safetensors", dir / "out.safetensors").tensors.size() == 3);
-  }
+  return kParts;
+}
+
+TEST_CASE("what of an optimizer cannot be kept is dropped only if asked", "[ckpt]") {
+  const TemporaryDirectory dir;
+  const LostPart lost = GENERATE(from_range(lost_parts()));
+  CAPTURE(lost.words);
+  TorchSample sample;
+  sample.pickle.begin_dict();
+  sample.weights("model", kThree);
+  lost.put(sample);
+  sample.number("step", 3);
+  sample.pickle.end_dict();
+  const NamedTensors run = read_checkpoint(sample.write(dir));
+  for (const char* format : {"pt", "dcp", "gxp", "universal"})
+    CHECK_THAT(refused_conversion(run, format, dir),
+               Contains(lost.words) && Contains("--drop-optimizer"));
+  CHECK(converted(run, "gxp", dir / "gxp", {.drop_optimizer = true}).tensors.size() == 3);
+  CHECK(converted(run, "safetensors", dir / "out.safetensors").tensors.size() == 3);
 }
 
 TEST_CASE("moments whose step is not known are written to no other program", "[ckpt]") {

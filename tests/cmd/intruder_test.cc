@@ -68,7 +68,7 @@ TEST_CASE("strangers at rank 0's door change nothing, with few descriptors", "[c
 
 TEST_CASE("a relay that alters one byte ends both ranks, and both say why", "[cmd]") {
   const ReservedPort port;
-  const Way way = GENERATE(Way::kToServer, Way::kToClient);
+  const RelayDirection way = GENERATE(RelayDirection::kToServer, RelayDirection::kToClient);
   const uint64_t at = Handshake::kHelloBytes + Handshake::kProofBytes + 300;
   Process first(host(0, port.master(), "1000000"), kIntruderSecret);
   const Relay relay(parse_endpoint(port.master()), meddle_at(way, at));

@@ -197,8 +197,12 @@ TEST_CASE("memcalc --list --limit tells the lowest stage with which each model f
   CHECK(stages.at("llama3-70b").is_null());  // 141 GB with all sharded
 }
 
-TEST_CASE("memcalc refuses a question in one line that says what to ask", "[cmd]") {
-  const auto [arguments, words] = GENERATE(table<Arguments, std::string>({
+struct RefusedQuestion {
+  Arguments arguments;
+  std::string words;  // of the error
+};
+const std::vector<RefusedQuestion>& refused_questions() {
+  static const std::vector<RefusedQuestion> kQuestions = {
       {Arguments(), "give either MODEL or --params"},
       {{"gpt2", "--params", "7e9"}, "give either MODEL or --params"},
       {Arguments{"gpt2-xxl"}, "did you mean 'gpt2-xl'"},
@@ -255,7 +259,12 @@ TEST_CASE("memcalc refuses a question in one line that says what to ask", "[cmd]
       {{"gpt2", "--sequence", "9", "--compat", "paper"}, "know no activations and no plan"},
       {{"gpt2", "--compat", "eleuther"}, "--compat 'eleuther' is unknown"},
       {{"gpt2", "--largest-layer", "1e6"}, "go with --compat deepspeed"},
-  }));
+  };
+  return kQuestions;
+}
+
+TEST_CASE("memcalc refuses a question in one line that says what to ask", "[cmd]") {
+  const auto [arguments, words] = GENERATE(from_range(refused_questions()));
   const Outcome outcome = memcalc(arguments);
   CAPTURE(arguments, outcome.err);
   CHECK(outcome.code == 2);

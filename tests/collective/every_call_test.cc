@@ -2,7 +2,7 @@
 #include <random>
 
 #include "lib/collective/communicator.h"
-#include "lib/collective/tune/shared_ways.h"
+#include "lib/collective/tune/shared_methods.h"
 #include "tests/catch.h"
 #include "tests/collective/calls.h"
 #include "tests/collective/run_ranks_of.h"
@@ -23,7 +23,7 @@ std::vector<std::string> auto_and_all_algorithms() {
 }
 
 bool has(const std::string& algorithm, Collective collective) {
-  return algorithm == "auto" || parse_shared_way(algorithm) ||
+  return algorithm == "auto" || parse_shared_method(algorithm) ||
          find_algorithm(algorithm, collective) != nullptr;
 }
 
@@ -219,7 +219,7 @@ TEST_CASE("every algorithm gives every operation's result over every transport",
   }));
 }
 
-TEST_CASE("every way of shared memory gives every operation's result") {
+TEST_CASE("every method of shared memory gives every operation's result") {
   const std::string transport = GENERATE("shm", "shm mapped");
   CommunicatorOptions options;
   options.selection.algorithm = GENERATE("copied", "cma", "tiles");

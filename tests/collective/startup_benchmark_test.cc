@@ -1,7 +1,7 @@
 #include "lib/collective/engine/shared_memory/startup_benchmark.h"
 
 #include "lib/collective/engine/native/native_engine.h"
-#include "lib/collective/tune/shared_ways.h"
+#include "lib/collective/tune/shared_methods.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks_of.h"
 
@@ -50,11 +50,12 @@ TEST_CASE("a plan without ranks is by what threads measure here", "[collective]"
   CHECK(done.tile_bytes > 0);
   for (const Collective collective : collectives()) {
     if (collective == Collective::kBarrier) continue;
-    const CostCurve* const tiles = done.ways.curve(way_curve_name(SharedWay::kTiles, collective));
+    const CostCurve* const tiles =
+        done.methods.curve(method_curve_name(SharedMethod::kTiles, collective));
     CAPTURE(to_string(collective));
     REQUIRE(tiles != nullptr);
     CHECK(tiles->points.front().seconds > 0);
-    CHECK(done.ways.curve(way_curve_name(SharedWay::kCma, collective)) == nullptr);
+    CHECK(done.methods.curve(method_curve_name(SharedMethod::kCma, collective)) == nullptr);
   }
   CHECK(contains(summary(done), "16 KiB: "));
 }

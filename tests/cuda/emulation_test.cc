@@ -99,14 +99,14 @@ __global__ void copy_word(unsigned* out) {
   alignas(16) __shared__ unsigned words[kThreads];
   words[threadIdx.x] = 1;
   out[threadIdx.x] = 2;
-  start_copy<4>(shared_place(words + threadIdx.x), out + threadIdx.x, true);
+  start_copy<4>(shared_address(words + threadIdx.x), out + threadIdx.x, true);
   if constexpr (kWaits) finish_copies();
   out[threadIdx.x] = words[threadIdx.x];
   finish_copies();
 }
 __global__ void copy_from_between_words(unsigned* out) {
   __shared__ unsigned word;
-  start_copy<4>(shared_place(&word), reinterpret_cast<std::byte*>(out) + 2, true);
+  start_copy<4>(shared_address(&word), reinterpret_cast<std::byte*>(out) + 2, true);
   finish_copies();
 }
 

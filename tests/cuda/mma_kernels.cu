@@ -32,7 +32,7 @@ __global__ void product_kernel(float* sums, const uint16_t* left, const uint16_t
 
 __global__ void matrices_kernel(uint32_t* out, const uint16_t* x, int rows) {
   const int lane = int(threadIdx.x);
-  const SharedPlace row = shared_place(dynamic_shared<uint16_t>() + 8 * lane);
+  const SharedAddress row = shared_address(dynamic_shared<uint16_t>() + 8 * lane);
   start_copy<16>(row, x + 8 * lane, lane < rows);
   finish_copies();
   __syncthreads();

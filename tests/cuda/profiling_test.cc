@@ -42,11 +42,11 @@ std::vector<std::string> profile(const std::string& setting, int from, int to) {
 }  // namespace
 
 TEST_CASE("a profiler captures the steps that train.profile_steps names", "[profile]") {
-  using Told = std::vector<std::string>;
-  CHECK(profile("3-5", 1, 7) == Told{"start before 3", "stop after 5"});
-  CHECK(profile("3-3", 1, 7) == Told{"start before 3", "stop after 3"});
-  CHECK(profile("3-5", 4, 7) == Told{"start before 4", "stop after 5"});  // resumed
-  CHECK(profile("3-5", 1, 4) == Told{"start before 3", "stop at the end"});
+  using Lines = std::vector<std::string>;
+  CHECK(profile("3-5", 1, 7) == Lines{"start before 3", "stop after 5"});
+  CHECK(profile("3-3", 1, 7) == Lines{"start before 3", "stop after 3"});
+  CHECK(profile("3-5", 4, 7) == Lines{"start before 4", "stop after 5"});  // resumed
+  CHECK(profile("3-5", 1, 4) == Lines{"start before 3", "stop at the end"});
   CHECK(profile("3-5", 6, 7).empty());
   CHECK(profile("", 1, 3).empty());
 }

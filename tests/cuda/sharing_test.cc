@@ -25,7 +25,7 @@ TEST_CASE("who maps a GPU's shared memory reads and writes the owner's") {
   const Buffer buffer = owner->allocate_shareable(kBytes, MemoryKind::kGradients);
   CHECK(owner->tracker().live()[MemoryKind::kGradients] == kBytes);
   CHECK(read(*owner, buffer.memory()) == std::vector<std::byte>(kBytes));
-  const DevicePlace place = owner->sharing()->find(buffer.memory().slice(100, 50));
+  const AllocationOffset place = owner->sharing()->find(buffer.memory().slice(100, 50));
   REQUIRE(place.allocation > 0);
   CHECK(place.offset == 100);
   const PeerMemory mapped(*peer->sharing(), owner->sharing()->share(place.allocation));

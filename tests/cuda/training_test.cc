@@ -151,9 +151,9 @@ TEST_CASE("kept codes of weights have the bits of codes made again on a GPU") {
 namespace {
 
 // Products read each of their operands for its largest value.
-class WithoutPlaces final : public ForwardedOps<WithoutPlaces> {
+class WithoutLargest final : public ForwardedOps<WithoutLargest> {
  public:
-  explicit WithoutPlaces(std::unique_ptr<Ops> ops) : ops_(std::move(ops)) {}
+  explicit WithoutLargest(std::unique_ptr<Ops> ops) : ops_(std::move(ops)) {}
   [[nodiscard]] std::string description() const override { return ops_->description(); }
   template <class Result, class... Parameters, class... Given>
   Result carry_out(OpsCall /*call*/, Result (Ops::*operation)(Parameters...),
@@ -185,9 +185,9 @@ TEST_CASE("operands' largest values by what writes them have the bits of those r
   CAPTURE(folder, sets);
   const RunConfig config =
       golden_config(folder, 1, kFloat8 + sets + Settings{"train.gemm_cache=off"});
-  const auto train = [&](bool has_places) {
+  const auto train = [&](bool has_largest) {
     Backend backend = make_cuda_backend(0, config.train, 1);
-    if (!has_places) backend.ops = std::make_unique<WithoutPlaces>(std::move(backend.ops));
+    if (!has_largest) backend.ops = std::make_unique<WithoutLargest>(std::move(backend.ops));
     return train_timed(config, std::move(backend), 3).trained;
   };
   check_same(train(true), train(false));

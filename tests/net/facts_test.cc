@@ -6,17 +6,18 @@
 namespace gxp {
 namespace {
 
-struct Told {
+struct SampleFacts {
   std::string text;
   size_t bytes = 0;
   double rate = 0;
   bool paced = true;
   std::vector<std::string> names;
   auto fields() { return std::tie(text, bytes, rate, paced, names); }
-  bool operator==(const Told&) const = default;
+  bool operator==(const SampleFacts&) const = default;
 };
 
-const Told kTold{std::string(100000, 'x') + '\0' + "end", SIZE_MAX, 0.1, false, {"a", "", "c\n"}};
+const SampleFacts kSampleFacts{
+    std::string(100000, 'x') + '\0' + "end", SIZE_MAX, 0.1, false, {"a", "", "c\n"}};
 
 }  // namespace
 
@@ -24,7 +25,7 @@ TEST_CASE("facts of any length are exchanged whole", "[net]") {
   const auto to_two_ranks = [](const std::string& text) {
     return std::vector<std::string>{text, text};
   };
-  CHECK(exchange_facts(kTold, to_two_ranks) == std::vector<Told>(2, kTold));
+  CHECK(exchange_facts(kSampleFacts, to_two_ranks) == std::vector<SampleFacts>(2, kSampleFacts));
   const std::string reason(1000, 'r');
   CHECK(exchange_facts(Support{false, reason}, to_two_ranks).at(1).reason == reason);
 }
@@ -40,8 +41,8 @@ TEST_CASE("facts with other fields are refused", "[net]") {
                                                {"a", "1", "0.5", "2", ""},
                                                {"a", "1", "0.5", "1", "b"}}));
   const std::string packed = pack_strings(fields);
-  CHECK(error_of([&] { unpack_fact<Told>(packed); }).kind == ErrorKind::kPeer);
-  CHECK(error_of([&] { unpack_fact<Told>(packed + "x"); }).kind == ErrorKind::kPeer);
+  CHECK(error_of([&] { unpack_fact<SampleFacts>(packed); }).kind == ErrorKind::kPeer);
+  CHECK(error_of([&] { unpack_fact<SampleFacts>(packed + "x"); }).kind == ErrorKind::kPeer);
 }
 
 }  // namespace gxp

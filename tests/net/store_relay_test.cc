@@ -50,12 +50,12 @@ void check_both_say_so(const RelayOutcome& outcome) {
 
 TEST_CASE("a relay that passes everything on is not noticed", "[net]") {
   const auto patience = Deadline::after(std::chrono::milliseconds(20));
-  const auto outcome = run([](Way, uint64_t, std::string&) {}, patience);
+  const auto outcome = run([](RelayDirection, uint64_t, std::string&) {}, patience);
   CHECK(contains(outcome.rank1, "it was not set"));
 }
 
 TEST_CASE("one altered byte of a store's message ends both ranks, with the cause", "[net]") {
-  const Way way = GENERATE(Way::kToServer, Way::kToClient);
+  const RelayDirection way = GENERATE(RelayDirection::kToServer, RelayDirection::kToClient);
   const uint64_t record =
       GENERATE(as<uint64_t>{}, kHandshake, kHandshake + kFrame);  // joining, and later
   // A byte of the length, of the body's tag, of the header's tag, of the body.
@@ -67,18 +67,18 @@ TEST_CASE("one altered byte of a store's message ends both ranks, with the cause
 TEST_CASE("a byte that is left out or repeated ends both ranks, with the cause", "[net]") {
   const Deed deed = GENERATE(Deed::kDrop, Deed::kRepeat);
   CAPTURE(int(deed));
-  check_both_say_so(run(meddle_at(Way::kToServer, kHandshake + kFrame + 40, deed)));
+  check_both_say_so(run(meddle_at(RelayDirection::kToServer, kHandshake + kFrame + 40, deed)));
 }
 
 TEST_CASE("a message that is said twice ends both ranks, with the cause", "[net]") {
-  check_both_say_so(run([](Way way, uint64_t position, std::string& bytes) {
-    if (way != Way::kToServer || position < kHandshake) return;
+  check_both_say_so(run([](RelayDirection way, uint64_t position, std::string& bytes) {
+    if (way != RelayDirection::kToServer || position < kHandshake) return;
     bytes += bytes;
   }));
 }
 
 TEST_CASE("an altered handshake lets nobody in", "[net]") {
-  const Way way = GENERATE(Way::kToServer, Way::kToClient);
+  const RelayDirection way = GENERATE(RelayDirection::kToServer, RelayDirection::kToClient);
   const uint64_t at = GENERATE(as<uint64_t>{}, 12, 18, 30, 60);
   CAPTURE(int(way), at);
   const Job job(2);
@@ -90,7 +90,7 @@ TEST_CASE("an altered handshake lets nobody in", "[net]") {
 
 TEST_CASE("an altered proof of a rank is told to it as a connection that is altered", "[net]") {
   const Job job(2);
-  const Relay relay(job.endpoint, meddle_at(Way::kToServer, Handshake::kHelloBytes + 6));
+  const Relay relay(job.endpoint, meddle_at(RelayDirection::kToServer, Handshake::kHelloBytes + 6));
   const Caught caught = error_of([&] { Store(relay.endpoint(), 1, 2, job.secret, soon()); });
   CAPTURE(caught.message);
   CHECK(caught.says("though it has the same job secret"));

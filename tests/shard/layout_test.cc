@@ -83,8 +83,8 @@ TEST_CASE("the shards hold every element of every tensor once", "[shard]") {
   const int world_size = GENERATE(1, 2, 3, 7, 64);
   const Architecture model = small_model();
   const ParameterLayout layout = make_layout(model, world_size);
-  const ShardPlaces whole = ShardPlaces::of_parameters(layout, 1);
-  const ShardPlaces shards = ShardPlaces::of_parameters(layout, world_size);
+  const ShardRanges whole = ShardRanges::of_parameters(layout, 1);
+  const ShardRanges shards = ShardRanges::of_parameters(layout, world_size);
   std::vector<int> held(layout.count);
   for (int rank = 0; rank < world_size; ++rank) {
     for (const TensorPart& part : make_parts(layout, world_size, rank)) {

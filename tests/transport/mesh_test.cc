@@ -95,15 +95,16 @@ TEST_CASE("70 silent strangers do not hold up the ranks", "[mesh]") {
 
 TEST_CASE("a handshake that is damaged once is tried again", "[mesh]") {
   std::atomic<int> connections = 0;  // that came to the relay
-  const auto meddle = [&](Way way, uint64_t position, std::string& bytes) {
-    if (way == Way::kToServer && position == 0 && ++connections == 1) bytes[0] = 'x';
+  const auto meddle = [&](RelayDirection way, uint64_t position, std::string& bytes) {
+    if (way == RelayDirection::kToServer && position == 0 && ++connections == 1) bytes[0] = 'x';
   };
   CHECK(meet_through(meddle) == std::vector<std::string>(2));
   CHECK(connections == 2);
 }
 
 TEST_CASE("a proof that is altered each time is told as that by the rank that sent it", "[mesh]") {
-  const auto errors = meet_through(meddle_at(Way::kToServer, Handshake::kHelloBytes + 6));
+  const auto errors =
+      meet_through(meddle_at(RelayDirection::kToServer, Handshake::kHelloBytes + 6));
   CHECK(contains(errors[1], "connect to rank 0 by test: it rejected this rank's proof"));
   CHECK(contains(errors[1], "does someone tamper with the connection?"));
   CHECK(contains(errors[0], "rank 1: "));

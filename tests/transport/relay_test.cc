@@ -23,7 +23,9 @@ namespace {
 constexpr uint64_t kHandshake = Handshake::kHelloBytes + Handshake::kProofBytes;
 constexpr uint64_t kMessageHeader = 24;
 // By which the bytes of messages are later on this way: rank 0 says first that rank 1 is let in.
-constexpr uint64_t admission(Way way) { return way == Way::kToClient ? 1 : 0; }
+constexpr uint64_t admission(RelayDirection way) {
+  return way == RelayDirection::kToClient ? 1 : 0;
+}
 const std::vector<size_t> kSizes{8, 5000, 300000, 8};
 // Where the second message's record begins.
 constexpr uint64_t kSecond = kHandshake + kRecordHeaderBytes + kMessageHeader + 8;
@@ -99,12 +101,12 @@ TEST_CASE("payload that passes a relay unchanged arrives", "[relay]") {
   const auto protection =
       GENERATE(Protection::kNone, Protection::kAuthenticate, Protection::kEncrypt);
   const std::vector<std::string> none(2);
-  CHECK(run(protection, [](Way, uint64_t, std::string&) {}) == none);
+  CHECK(run(protection, [](RelayDirection, uint64_t, std::string&) {}) == none);
 }
 
 TEST_CASE("an altered byte of protected payload ends both ranks, with the cause", "[relay]") {
   const auto protection = GENERATE(Protection::kAuthenticate, Protection::kEncrypt);
-  const Way way = GENERATE(Way::kToServer, Way::kToClient);
+  const RelayDirection way = GENERATE(RelayDirection::kToServer, RelayDirection::kToClient);
   // A byte of a record's length, both tags, the message's header and bytes; in a large one's
   // middle.
   const uint64_t at =
@@ -119,16 +121,16 @@ TEST_CASE("a byte left out or repeated ends both ranks, with the cause", "[relay
   const Deed deed = GENERATE(Deed::kDrop, Deed::kRepeat);
   const uint64_t at = GENERATE(as<uint64_t>{}, kSecond + 1, kLarge + 999);
   CAPTURE(Choice(protection).word(), int(deed), at);
-  check_both_say_so(run(protection, meddle_at(Way::kToServer, at, deed)));
+  check_both_say_so(run(protection, meddle_at(RelayDirection::kToServer, at, deed)));
 }
 
 TEST_CASE("a message that is said twice ends both ranks, with the cause", "[relay]") {
   constexpr size_t kFirst = kSecond - kHandshake;
-  const auto twice = [](Way way, uint64_t position, std::string& bytes) {
+  const auto twice = [](RelayDirection way, uint64_t position, std::string& bytes) {
     const bool whole = position <= kHandshake && position + bytes.size() >= kSecond;
-    if (way == Way::kToServer && whole)
+    if (way == RelayDirection::kToServer && whole)
       bytes.insert(kSecond - position, bytes.substr(kHandshake - position, kFirst));
-    else if (way == Way::kToServer && position == kHandshake)
+    else if (way == RelayDirection::kToServer && position == kHandshake)
       bytes += bytes;
   };
   check_both_say_so(run(Protection::kAuthenticate, twice));
@@ -137,6 +139,6 @@ TEST_CASE("a message that is said twice ends both ranks, with the cause", "[rela
 // What "none" means: docs/SECURITY.md.
 TEST_CASE("an altered byte of payload that is not protected goes unnoticed", "[relay]") {
   const auto errors =
-      run(Protection::kNone, meddle_at(Way::kToServer, kHandshake + kMessageHeader + 3));
+      run(Protection::kNone, meddle_at(RelayDirection::kToServer, kHandshake + kMessageHeader + 3));
   CHECK(contains(errors[0], "wrong bytes"));
 }

@@ -15,14 +15,14 @@ using namespace gxp;
 
 namespace {
 
-struct GpuWay {
+struct GpuDirectCase {
   std::string name;
   GpuDirectFacts facts;
   bool needs_flush = true;
   std::string words;  // of the line that tells why
 };
 
-std::vector<GpuWay> ways() {
+std::vector<GpuDirectCase> ways() {
   const GpuDirectFacts by_file{
       .modules_known = true, .driver_is_open = true, .linux_takes_dma_buf = true};
   const GpuDirectFacts by_module{
@@ -32,7 +32,8 @@ std::vector<GpuWay> ways() {
           {"no flush", by_module, false, "; GPUDirect RDMA on: by nvidia_peermem"}};
 }
 
-TransportContext context_on(const GpuWay& way, const World& world, Store& store, FakeGpu& gpu) {
+TransportContext context_on(const GpuDirectCase& way, const World& world, Store& store,
+                            FakeGpu& gpu) {
   TransportContext context = world.context(store);
   context.gpu = &gpu;
   change_verbs(context).place = [&way] {
@@ -45,7 +46,7 @@ TransportContext context_on(const GpuWay& way, const World& world, Store& store,
 }
 
 // body(transport, gpu) on each of two ranks, which have a host and a GPU each; their errors.
-std::vector<std::string> run_on_gpus(const GpuWay& way,
+std::vector<std::string> run_on_gpus(const GpuDirectCase& way,
                                      const std::function<void(Transport&, Device&)>& body) {
   World world("verbs rails", 2);
   return run_all(2, [&](int rank) {
@@ -61,7 +62,7 @@ std::vector<std::string> run_on_gpus(const GpuWay& way,
 }
 
 // What rank 0 logs of the choice.
-std::string line_of(const GpuWay& way) {
+std::string line_of(const GpuDirectCase& way) {
   World world("verbs rails", 2);
   std::string line;
   run_all(2, [&](int rank) {
@@ -94,7 +95,7 @@ TEST_CASE("messages in GPU memory arrive, between GPUs and between GPU and host"
           "[verbs][verbs_gpu]") {
   const Mishaps fake;
   if (!fake) return;
-  const GpuWay way = GENERATE(from_range(ways()));
+  const GpuDirectCase way = GENERATE(from_range(ways()));
   const size_t bytes = GENERATE(size_t{1}, size_t{5000}, size_t{300001});
   const bool shuffles = GENERATE(false, true);
   CAPTURE(way.name, bytes, shuffles);
@@ -180,7 +181,7 @@ TEST_CASE("without GPUDirect RDMA there are messages in host memory alone, and t
           "[verbs][verbs_gpu]") {
   const Mishaps fake;
   if (!fake) return;
-  GpuWay way = ways()[0];
+  GpuDirectCase way = ways()[0];
   SECTION("the NIC takes no DMA-BUF") {
     fake->set_dma_buf(false);
     way.words = "; GPUDirect RDMA off: neither nvidia-peermem nor DMA-BUF is available (the NIC's";

@@ -14,7 +14,7 @@ namespace gxp {
 namespace {
 
 FlatShards whole_gradients(const ParameterLayout& layout, std::vector<float>& values) {
-  return {ShardPlaces::of_gradients(layout, 1),
+  return {ShardRanges::of_gradients(layout, 1),
           Tensor(memory_of(values), DType::kF32, Shape{values.size()})};
 }
 

@@ -42,7 +42,7 @@ namespace avx512 {
 extern const GemmKernel kGemmKernel;
 }
 namespace avx512_bf16 {
-extern const GemmKernel kGemmKernel;  // bf16 products alone, as are those for tiles
+extern const GemmKernel kGemmKernel;  // like the AMX kernels, for bf16 products only
 }
 namespace amx {
 extern const GemmKernel kGemmKernel;

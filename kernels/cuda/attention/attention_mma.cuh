@@ -36,8 +36,8 @@ constexpr int tile_bytes(int rows) {
 }
 
 // The tile and the head that are a block's.
-struct Place {
-  __device__ Place(const AttentionShape& shape)
+struct MmaBlockTile {
+  __device__ MmaBlockTile(const AttentionShape& shape)
       : positions(int(shape.positions)),
         tiles((positions + kRows - 1) / kRows),
         tile(int(blockIdx.x % unsigned(tiles))),
@@ -54,7 +54,7 @@ inline unsigned blocks_of(const AttentionShape& shape, size_t heads) {
 
 // Starts to copy kCount rows of a head from row `first` on, with zeros beyond `positions`.
 template <int kCount, int D, class T>
-__device__ __forceinline__ void start_tile(SharedPlace tile, const HeadSlice<const T>& head,
+__device__ __forceinline__ void start_tile(SharedAddress tile, const HeadSlice<const T>& head,
                                            int first, int positions) {
   constexpr int kGroup = 8;                     // elements that a thread copies at once: 16 bytes
   constexpr int kAcross = D % 64 == 0 ? 8 : 4;  // threads that copy a row
@@ -62,7 +62,7 @@ __device__ __forceinline__ void start_tile(SharedPlace tile, const HeadSlice<con
   static_assert(kCount % kDown == 0 && D % (kAcross * kGroup) == 0);
   const int own_row = int(threadIdx.x) / kAcross;
   const int own_column = int(threadIdx.x) % kAcross * kGroup;
-  const SharedPlace to = tile + (own_row * kRowBytes<D> + 2 * own_column);
+  const SharedAddress to = tile + (own_row * kRowBytes<D> + 2 * own_column);
   const T* const from = head.first + size_t(first + own_row) * head.stride + own_column;
 #pragma unroll
   for (int row = 0; row < kCount; row += kDown) {
@@ -77,8 +77,8 @@ __device__ __forceinline__ void start_tile(SharedPlace tile, const HeadSlice<con
 
 // 16 rows and the columns from `column` on.
 template <int D>
-__device__ __forceinline__ LeftFragment left_at(SharedPlace rows, int column) {
-  const SharedPlace own = rows + (lane() % 16 * kRowBytes<D> + lane() / 16 * 16);
+__device__ __forceinline__ LeftFragment left_at(SharedAddress rows, int column) {
+  const SharedAddress own = rows + (lane() % 16 * kRowBytes<D> + lane() / 16 * 16);
   const FourMatrices m = load_matrices(own + 2 * column);
   return {{m.at[0], m.at[1], m.at[2], m.at[3]}};
 }
@@ -89,16 +89,16 @@ struct RightPair {
 };
 // The product's columns are rows of the tile.
 template <int D>
-__device__ __forceinline__ RightPair right_of_rows(SharedPlace tile, int row, int column) {
+__device__ __forceinline__ RightPair right_of_rows(SharedAddress tile, int row, int column) {
   const int own_row = lane() / 16 * 8 + lane() % 8;
-  const SharedPlace own = tile + (own_row * kRowBytes<D> + lane() / 8 % 2 * 16);
+  const SharedAddress own = tile + (own_row * kRowBytes<D> + lane() / 8 % 2 * 16);
   const FourMatrices m = load_matrices(own + (row * kRowBytes<D> + 2 * column));
   return {{{{m.at[0], m.at[1]}}, {{m.at[2], m.at[3]}}}};
 }
 // The product's columns are columns of the tile.
 template <int D>
-__device__ __forceinline__ RightPair right_of_columns(SharedPlace tile, int row, int column) {
-  const SharedPlace own = tile + (lane() % 16 * kRowBytes<D> + lane() / 16 * 16);
+__device__ __forceinline__ RightPair right_of_columns(SharedAddress tile, int row, int column) {
+  const SharedAddress own = tile + (lane() % 16 * kRowBytes<D> + lane() / 16 * 16);
   const FourMatrices m = load_transposed_matrices(own + (row * kRowBytes<D> + 2 * column));
   return {{{{m.at[0], m.at[1]}}, {{m.at[2], m.at[3]}}}};
 }
@@ -107,7 +107,7 @@ __device__ __forceinline__ RightPair right_of_columns(SharedPlace tile, int row,
 // on.
 template <class T, int D, int kSums, class Left>
 __device__ __forceinline__ void multiply_rows(SumFragment (&sums)[kSums], const Left& left,
-                                              SharedPlace right) {
+                                              SharedAddress right) {
 #pragma unroll
   for (int k = 0; k < D / 16; ++k) {
     const LeftFragment a = left(k);
@@ -124,7 +124,7 @@ __device__ __forceinline__ void multiply_rows(SumFragment (&sums)[kSums], const 
 template <class T, int D, int kDepth>
 __device__ __forceinline__ void multiply_columns(SumFragment (&sums)[D / 8],
                                                  const SumFragment (&left)[kDepth],
-                                                 SharedPlace right) {
+                                                 SharedAddress right) {
 #pragma unroll
   for (int k = 0; k < kDepth / 2; ++k) {
     const SumFragment& low = left[2 * k];
@@ -144,11 +144,11 @@ __device__ __forceinline__ void multiply_columns(SumFragment (&sums)[D / 8],
 // The warp's rows of the result, row_of(2 i) times factors[i].
 template <class T, int D>
 __device__ __forceinline__ void write_rows(const HeadSlice<T>& to, const SumFragment (&sums)[D / 8],
-                                           const Place& place, const float (&factors)[2]) {
+                                           const MmaBlockTile& block, const float (&factors)[2]) {
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
-    const int position = place.first_of_warp() + row_of(2 * i);
-    if (position >= place.positions) continue;
+    const int position = block.first_of_warp() + row_of(2 * i);
+    if (position >= block.positions) continue;
     T* const row = to.first + size_t(position) * to.stride + column_of(0);
 #pragma unroll
     for (int n = 0; n < D / 8; ++n) {

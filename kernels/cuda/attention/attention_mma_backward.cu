@@ -27,15 +27,15 @@ template <int D>
 constexpr int kSharedBytes = 2 * kOwnBytes<D> + 2 * kOthersBytes<D>;
 
 struct Others {
-  SharedPlace first;   // keys or queries
-  SharedPlace second;  // values or dout
-  float* lse;          // of queries
+  SharedAddress first;   // keys or queries
+  SharedAddress second;  // values or dout
+  float* lse;            // of queries
   float* delta;
 };
 template <int D>
 __device__ __forceinline__ Others others_at(int turn) {
   auto* const at = dynamic_shared<unsigned char>() + 2 * kOwnBytes<D> + turn % 2 * kOthersBytes<D>;
-  const SharedPlace first = shared_place(at);
+  const SharedAddress first = shared_address(at);
   auto* const sums = reinterpret_cast<float*>(at + 2 * tile_bytes<D>(kOthers));
   return {first, first + tile_bytes<D>(kOthers), sums, sums + kOthers};
 }
@@ -58,7 +58,7 @@ __device__ __forceinline__ Side<T> keys_of(const AttentionBackward& args, unsign
 }
 
 template <int kCount, int D, class T>
-__device__ __forceinline__ void start_side(SharedPlace first, SharedPlace second,
+__device__ __forceinline__ void start_side(SharedAddress first, SharedAddress second,
                                            const Side<T>& side, int row, int positions) {
   start_tile<kCount, D>(first, side.first, row, positions);
   start_tile<kCount, D>(second, side.second, row, positions);
@@ -72,9 +72,9 @@ __device__ __forceinline__ void start_sums(float* lse, float* delta, const Atten
   const int i = int(threadIdx.x) % kOthers;
   const bool present = query + i < int(args.shape.positions);
   const size_t at = size_t{pair} * args.shape.positions + size_t(present ? query + i : 0);
-  if (threadIdx.x < kOthers) start_copy<4>(shared_place(lse + i), args.lse + at, present);
+  if (threadIdx.x < kOthers) start_copy<4>(shared_address(lse + i), args.lse + at, present);
   if (threadIdx.x >= kOthers && threadIdx.x < 2 * kOthers)
-    start_copy<4>(shared_place(delta + i), args.delta + at, present);
+    start_copy<4>(shared_address(delta + i), args.delta + at, present);
 }
 
 // The warp's own rows times the others', both arrays.
@@ -82,7 +82,7 @@ template <class T, int D>
 __device__ __forceinline__ void multiply_sides(SumFragment (&scores)[kSums],
                                                SumFragment (&dscores)[kSums],
                                                const Others& others) {
-  const SharedPlace own = shared_place(dynamic_shared<T>()) + warp() * kWarpRows * kRowBytes<D>;
+  const SharedAddress own = shared_address(dynamic_shared<T>()) + warp() * kWarpRows * kRowBytes<D>;
   multiply_rows<T, D>(
       scores, [&](int k) { return left_at<D>(own, 16 * k); }, others.first);
   multiply_rows<T, D>(
@@ -99,34 +99,34 @@ __device__ __forceinline__ void softmax_backward(float& score, float& dscore, fl
 
 template <class T, int D>
 __global__ void __launch_bounds__(kThreads, 3) queries_kernel(const AttentionBackward args) {
-  Place place(args.shape);
-  place.tile = place.tiles - 1 - place.tile;  // the longest rows first
-  const Side<T> keys = keys_of<T>(args, place.head / members_of(args.shape));
+  MmaBlockTile block(args.shape);
+  block.tile = block.tiles - 1 - block.tile;  // the longest rows first
+  const Side<T> keys = keys_of<T>(args, block.head / members_of(args.shape));
   const auto start = [&](int tile) {
     const Others to = others_at<D>(tile);
-    start_side<kOthers, D>(to.first, to.second, keys, tile * kOthers, place.positions);
+    start_side<kOthers, D>(to.first, to.second, keys, tile * kOthers, block.positions);
   };
-  const SharedPlace own = shared_place(dynamic_shared<T>());
-  start_side<kRows, D>(own, own + kOwnBytes<D>, queries_of<T>(args, place.head), place.first(),
-                       place.positions);
+  const SharedAddress own = shared_address(dynamic_shared<T>());
+  start_side<kRows, D>(own, own + kOwnBytes<D>, queries_of<T>(args, block.head), block.first(),
+                       block.positions);
   start(0);
   float lse[2] = {};
   float delta[2] = {};
   for (int r = 0; r < 2; ++r) {
-    const int query = place.first_of_warp() + row_of(2 * r);
-    if (query >= place.positions) continue;
-    lse[r] = args.lse[size_t{place.head} * args.shape.positions + query];
-    delta[r] = args.delta[size_t{place.head} * args.shape.positions + query];
+    const int query = block.first_of_warp() + row_of(2 * r);
+    if (query >= block.positions) continue;
+    lse[r] = args.lse[size_t{block.head} * args.shape.positions + query];
+    delta[r] = args.delta[size_t{block.head} * args.shape.positions + query];
   }
   const float scale = 1.0f / sqrtf(float(D));
-  const int end = place.first() + kRows < place.positions ? place.first() + kRows : place.positions;
+  const int end = block.first() + kRows < block.positions ? block.first() + kRows : block.positions;
   SumFragment dq[D / 8] = {};
   for (int tile = 0; tile * kOthers < end; ++tile) {
     finish_copies();
     __syncthreads();  // and nobody reads the tile before
     if ((tile + 1) * kOthers < end) start(tile + 1);
     // The tile's first key less the warp's first query.
-    const int first = tile * kOthers - place.first_of_warp();
+    const int first = tile * kOthers - block.first_of_warp();
     if (first >= kWarpRows) continue;
     const Others others = others_at<D>(tile);
     SumFragment scores[kSums] = {};
@@ -144,28 +144,28 @@ __global__ void __launch_bounds__(kThreads, 3) queries_kernel(const AttentionBac
     multiply_columns<T, D>(dq, dscores, others.first);
   }
   const auto& to = args.gradients;
-  write_rows<T, D>(slice_of_pair<T>(to.queries, to.query_stride, args.shape, place.head), dq, place,
+  write_rows<T, D>(slice_of_pair<T>(to.queries, to.query_stride, args.shape, block.head), dq, block,
                    {scale, scale});
 }
 
 template <class T, int D>
 __global__ void __launch_bounds__(kThreads, D > 64 ? 2 : 3)
     keys_kernel(const AttentionBackward args) {
-  const Place place(args.shape);
+  const MmaBlockTile block(args.shape);
   const int members = int(members_of(args.shape));
-  const int first_tile = place.first() / kOthers;
-  const int tiles = (place.positions + kOthers - 1) / kOthers - first_tile;
+  const int first_tile = block.first() / kOthers;
+  const int tiles = (block.positions + kOthers - 1) / kOthers - first_tile;
   // All tiles of the first member's queries, then the next one's.
   const auto start = [&](int turn) {
     const Others to = others_at<D>(turn);
-    const unsigned pair = place.head * unsigned(members) + unsigned(turn / tiles);
+    const unsigned pair = block.head * unsigned(members) + unsigned(turn / tiles);
     const int query = (first_tile + turn % tiles) * kOthers;
-    start_side<kOthers, D>(to.first, to.second, queries_of<T>(args, pair), query, place.positions);
+    start_side<kOthers, D>(to.first, to.second, queries_of<T>(args, pair), query, block.positions);
     start_sums(to.lse, to.delta, args, pair, query);
   };
-  const SharedPlace own = shared_place(dynamic_shared<T>());
-  start_side<kRows, D>(own, own + kOwnBytes<D>, keys_of<T>(args, place.head), place.first(),
-                       place.positions);
+  const SharedAddress own = shared_address(dynamic_shared<T>());
+  start_side<kRows, D>(own, own + kOwnBytes<D>, keys_of<T>(args, block.head), block.first(),
+                       block.positions);
   start(0);
   const float scale = 1.0f / sqrtf(float(D));
   SumFragment dk[D / 8] = {};
@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(kThreads, D > 64 ? 2 : 3)
     __syncthreads();  // and nobody reads the tile before
     if (turn + 1 < members * tiles) start(turn + 1);
     // The tile's first query less the warp's first key.
-    const int first = (first_tile + turn % tiles) * kOthers - place.first_of_warp();
+    const int first = (first_tile + turn % tiles) * kOthers - block.first_of_warp();
     if (first + kOthers <= 0) continue;
     const Others others = others_at<D>(turn);
     SumFragment scores[kSums] = {};
@@ -195,9 +195,9 @@ __global__ void __launch_bounds__(kThreads, D > 64 ? 2 : 3)
     multiply_columns<T, D>(dk, dscores, others.first);
   }
   const auto& to = args.gradients;
-  write_rows<T, D>(slice_of_group<T>(to.keys, to.kv_stride, args.shape, place.head), dk, place,
+  write_rows<T, D>(slice_of_group<T>(to.keys, to.kv_stride, args.shape, block.head), dk, block,
                    {scale, scale});
-  write_rows<T, D>(slice_of_group<T>(to.values, to.kv_stride, args.shape, place.head), dv, place,
+  write_rows<T, D>(slice_of_group<T>(to.values, to.kv_stride, args.shape, block.head), dv, block,
                    {1.0f, 1.0f});
 }
 

@@ -27,11 +27,12 @@ struct QueryRows {
 // The warp's rows of the queries, straight from memory.
 template <class T, int D>
 __device__ __forceinline__ void read_queries(LeftFragment (&queries)[D / 16],
-                                             const HeadSlice<const T>& head, const Place& place) {
+                                             const HeadSlice<const T>& head,
+                                             const MmaBlockTile& block) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    const int position = place.first_of_warp() + row_of(2 * (i % 2));
-    const bool present = position < place.positions;
+    const int position = block.first_of_warp() + row_of(2 * (i % 2));
+    const bool present = position < block.positions;
     const T* const row = head.first + size_t(present ? position : 0) * head.stride;
 #pragma unroll
     for (int k = 0; k < D / 16; ++k) {
@@ -93,19 +94,19 @@ __device__ __forceinline__ void join_scores(QueryRows<D>& queries, SumFragment (
 
 template <class T, int D>
 __device__ __forceinline__ void write_results(const AttentionForward& args, QueryRows<D>& queries,
-                                              const Place& place) {
+                                              const MmaBlockTile& block) {
   float inverses[2];
 #pragma unroll
   for (int r = 0; r < 2; ++r) {
     const float sum = reduce_row(queries.sum[r], Add());
     inverses[r] = 1.0f / sum;
-    const int position = place.first_of_warp() + row_of(2 * r);
-    if (lane() % 4 == 0 && position < place.positions) {
-      args.lse[size_t{place.head} * args.shape.positions + position] =
+    const int position = block.first_of_warp() + row_of(2 * r);
+    if (lane() % 4 == 0 && position < block.positions) {
+      args.lse[size_t{block.head} * args.shape.positions + position] =
           queries.maximum[r] * kLn2 + logf(sum);
     }
   }
-  write_rows<T, D>(slice_of_pair<T>(args.out, args.shape, place.head), queries.out, place,
+  write_rows<T, D>(slice_of_pair<T>(args.out, args.shape, block.head), queries.out, block,
                    inverses);
 }
 
@@ -119,38 +120,38 @@ constexpr int kBlocksOf128 = 3;
 template <class T, int D>
 __global__ void __launch_bounds__(kThreads, D < 128 ? 3 : kBlocksOf128)
     forward_kernel(const AttentionForward args) {
-  Place place(args.shape);
-  place.tile = place.tiles - 1 - place.tile;  // the longest rows first
+  MmaBlockTile block(args.shape);
+  block.tile = block.tiles - 1 - block.tile;  // the longest rows first
   const auto& in = args.in;
-  const unsigned group = place.head / members_of(args.shape);
-  const auto q = slice_of_pair<const T>(in.queries, in.query_stride, args.shape, place.head);
+  const unsigned group = block.head / members_of(args.shape);
+  const auto q = slice_of_pair<const T>(in.queries, in.query_stride, args.shape, block.head);
   const auto k = slice_of_group<const T>(in.keys, in.kv_stride, args.shape, group);
   const auto v = slice_of_group<const T>(in.values, in.kv_stride, args.shape, group);
-  const SharedPlace tiles = shared_place(dynamic_shared<T>());
+  const SharedAddress tiles = shared_address(dynamic_shared<T>());
   const auto keys_at = [&](int tile) { return tiles + tile % 2 * 2 * tile_bytes<D>(kKeys); };
   const auto start = [&](int tile) {
-    start_tile<kKeys, D>(keys_at(tile), k, tile * kKeys, place.positions);
-    start_tile<kKeys, D>(keys_at(tile) + tile_bytes<D>(kKeys), v, tile * kKeys, place.positions);
+    start_tile<kKeys, D>(keys_at(tile), k, tile * kKeys, block.positions);
+    start_tile<kKeys, D>(keys_at(tile) + tile_bytes<D>(kKeys), v, tile * kKeys, block.positions);
   };
   start(0);
   LeftFragment own[D / 16];
-  read_queries<T, D>(own, q, place);
+  read_queries<T, D>(own, q, block);
   QueryRows<D> queries{};
   queries.maximum[0] = queries.maximum[1] = -__FLT_MAX__;
   const float scale = kLog2E / sqrtf(float(D));
-  for (int tile = 0; tile * kKeys <= place.first(); ++tile) {
+  for (int tile = 0; tile * kKeys <= block.first(); ++tile) {
     finish_copies();
     __syncthreads();  // and nobody reads the pair of tiles before
-    if ((tile + 1) * kKeys <= place.first()) start(tile + 1);
+    if ((tile + 1) * kKeys <= block.first()) start(tile + 1);
     SumFragment scores[kSums] = {};
     multiply_rows<T, D>(
         scores, [&](int i) { return own[i]; }, keys_at(tile));
-    const int first = tile * kKeys - place.first_of_warp();
+    const int first = tile * kKeys - block.first_of_warp();
     if (first + kKeys > 0) hide_later_keys(scores, first);
     join_scores(queries, scores, scale);
     multiply_columns<T, D>(queries.out, scores, keys_at(tile) + tile_bytes<D>(kKeys));
   }
-  write_results<T, D>(args, queries, place);
+  write_results<T, D>(args, queries, block);
 }
 
 }  // namespace

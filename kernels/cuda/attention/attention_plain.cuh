@@ -35,8 +35,8 @@ __device__ __forceinline__ int row(int i) {
 __device__ __forceinline__ int column(int j) { return across() + kAcross * j; }
 
 // The tile, the head and the channels that are a block's.
-struct Place {
-  __device__ Place(const AttentionShape& shape)
+struct PlainBlockTile {
+  __device__ PlainBlockTile(const AttentionShape& shape)
       : positions(int(shape.positions)),
         channels(int(shape.head_size)),
         tiles((positions + kTile - 1) / kTile),
@@ -58,14 +58,14 @@ inline size_t blocks_of(const AttentionShape& shape, size_t heads) {
 
 // The tile of `slice` at (first row, first channel), with zeros beyond its end.
 template <int N, class T>
-__device__ void load_tile(float* tile, const HeadSlice<const T>& slice, const Place& place,
+__device__ void load_tile(float* tile, const HeadSlice<const T>& slice, const PlainBlockTile& block,
                           int first_row, int first_channel) {
 #pragma unroll 2
   for (int i = int(threadIdx.x); i < kTile * kTile / N; i += kThreads) {
     const int r = i / (kTile / N);
     const int c = i % (kTile / N) * N;
     Floats<N> x{};
-    if (first_row + r < place.positions && first_channel + c < place.channels)
+    if (first_row + r < block.positions && first_channel + c < block.channels)
       x = load<N>(slice.first + size_t(first_row + r) * slice.stride + first_channel + c);
     store_anywhere(tile + r * kRowFloats + c, x);
   }
@@ -113,15 +113,16 @@ __device__ __forceinline__ void put(float* left, const Part& part) {
 // All channels of kTile rows of `a` times those of kTile rows of `b`. Ends with a barrier.
 template <int N, class T>
 __device__ Part multiply_heads(const HeadSlice<const T>& a, int first_a,
-                               const HeadSlice<const T>& b, int first_b, const Place& place) {
+                               const HeadSlice<const T>& b, int first_b,
+                               const PlainBlockTile& block) {
   float* const left = dynamic_shared<float>();
   float* const right = left + kTileFloats;
   Part sum{};
-  for (int channel = 0; channel < place.channels; channel += kTile) {
-    load_tile<N>(left, a, place, first_a, channel);
-    load_tile<N>(right, b, place, first_b, channel);
+  for (int channel = 0; channel < block.channels; channel += kTile) {
+    load_tile<N>(left, a, block, first_a, channel);
+    load_tile<N>(right, b, block, first_b, channel);
     __syncthreads();
-    multiply_rows(sum, left, right, up_to_a_tile(place.channels - channel));
+    multiply_rows(sum, left, right, up_to_a_tile(block.channels - channel));
     __syncthreads();
   }
   return sum;
@@ -130,27 +131,27 @@ __device__ Part multiply_heads(const HeadSlice<const T>& a, int first_a,
 // sum += left (kTile, kTile) times the block's channels of kTile rows of `b`. Ends with a barrier.
 template <int N, class T>
 __device__ void add_product(Part& sum, const Part& left_part, const HeadSlice<const T>& b,
-                            int first_b, const Place& place) {
+                            int first_b, const PlainBlockTile& block) {
   float* const left = dynamic_shared<float>();
   float* const right = left + kTileFloats;
   put(left, left_part);
-  load_tile<N>(right, b, place, first_b, place.first_channel);
+  load_tile<N>(right, b, block, first_b, block.first_channel);
   __syncthreads();
-  multiply_columns(sum, left, right, up_to_a_tile(place.positions - first_b));
+  multiply_columns(sum, left, right, up_to_a_tile(block.positions - first_b));
   __syncthreads();
 }
 
 // The block's rows of the result.
 template <int N, class T, class Factor>
-__device__ void write_rows(const HeadSlice<T>& to, const Part& part, const Place& place,
+__device__ void write_rows(const HeadSlice<T>& to, const Part& part, const PlainBlockTile& block,
                            const Factor& factor_of_row) {
   for (int i = 0; i < kRows; ++i) {
-    const int position = place.first() + row(i);
-    if (position >= place.positions) continue;
+    const int position = block.first() + row(i);
+    if (position >= block.positions) continue;
     const float factor = factor_of_row(i);
     for (int j = 0; j < kColumns; j += N) {
-      const int channel = place.first_channel + kColumns * across() + j;
-      if (channel >= place.channels) continue;
+      const int channel = block.first_channel + kColumns * across() + j;
+      if (channel >= block.channels) continue;
       Floats<N> values;
       for (int e = 0; e < N; ++e) values.at[e] = part.at[i][j + e] * factor;
       store(to.first + size_t(position) * to.stride + channel, values);

@@ -24,16 +24,16 @@ struct Sums {
 // Scores and dP become P and dS. `first_query` and `first_key` are the tile's; rows are queries, or
 // keys.
 template <bool kRowsAreKeys>
-__device__ void softmax_backward(Part& scores, Part& dscores, const Sums& sums, const Place& place,
-                                 int first_query, int first_key) {
+__device__ void softmax_backward(Part& scores, Part& dscores, const Sums& sums,
+                                 const PlainBlockTile& block, int first_query, int first_key) {
   for (int i = 0; i < kRows; ++i) {
     for (int j = 0; j < kColumns; ++j) {
       const int query = first_query + (kRowsAreKeys ? column(j) : row(i));
       const int key = first_key + (kRowsAreKeys ? row(i) : column(j));
-      const bool visible = key <= query && query < place.positions;
+      const bool visible = key <= query && query < block.positions;
       const float lse = visible ? sums.lse[query] : 0.0f;
       const float delta = visible ? sums.delta[query] : 0.0f;
-      const float p = visible ? exp_of_nonpositive(scores.at[i][j] * place.scale - lse) : 0.0f;
+      const float p = visible ? exp_of_nonpositive(scores.at[i][j] * block.scale - lse) : 0.0f;
       scores.at[i][j] = p;
       dscores.at[i][j] = visible ? softmax_gradient(p, dscores.at[i][j], delta) : 0.0f;
     }
@@ -42,52 +42,52 @@ __device__ void softmax_backward(Part& scores, Part& dscores, const Sums& sums, 
 
 template <int N, class T>
 __global__ void __launch_bounds__(kThreads, 2) queries_kernel(const AttentionBackward args) {
-  Place place(args.shape);
-  place.tile = place.tiles - 1 - place.tile;  // the longest rows first
+  PlainBlockTile block(args.shape);
+  block.tile = block.tiles - 1 - block.tile;  // the longest rows first
   const auto& in = args.in;
-  const unsigned group = place.head / members_of(args.shape);
-  const auto q = slice_of_pair<const T>(in.queries, in.query_stride, args.shape, place.head);
-  const auto dout = slice_of_pair<const T>(args.dout, args.shape, place.head);
+  const unsigned group = block.head / members_of(args.shape);
+  const auto q = slice_of_pair<const T>(in.queries, in.query_stride, args.shape, block.head);
+  const auto dout = slice_of_pair<const T>(args.dout, args.shape, block.head);
   const auto k = slice_of_group<const T>(in.keys, in.kv_stride, args.shape, group);
   const auto v = slice_of_group<const T>(in.values, in.kv_stride, args.shape, group);
-  const Sums sums(args, place.head);
+  const Sums sums(args, block.head);
   Part dq{};
-  for (int key = 0; key <= place.first(); key += kTile) {
-    Part p = multiply_heads<N>(q, place.first(), k, key, place);
-    Part ds = multiply_heads<N>(dout, place.first(), v, key, place);
-    softmax_backward<false>(p, ds, sums, place, place.first(), key);
-    add_product<N>(dq, ds, k, key, place);
+  for (int key = 0; key <= block.first(); key += kTile) {
+    Part p = multiply_heads<N>(q, block.first(), k, key, block);
+    Part ds = multiply_heads<N>(dout, block.first(), v, key, block);
+    softmax_backward<false>(p, ds, sums, block, block.first(), key);
+    add_product<N>(dq, ds, k, key, block);
   }
   const auto& to = args.gradients;
-  write_rows<N>(slice_of_pair<T>(to.queries, to.query_stride, args.shape, place.head), dq, place,
-                [&](int) { return place.scale; });
+  write_rows<N>(slice_of_pair<T>(to.queries, to.query_stride, args.shape, block.head), dq, block,
+                [&](int) { return block.scale; });
 }
 
 template <int N, class T>
 __global__ void __launch_bounds__(kThreads, 2) keys_kernel(const AttentionBackward args) {
-  const Place place(args.shape);
+  const PlainBlockTile block(args.shape);
   const auto& in = args.in;
   const unsigned members = members_of(args.shape);
-  const auto k = slice_of_group<const T>(in.keys, in.kv_stride, args.shape, place.head);
-  const auto v = slice_of_group<const T>(in.values, in.kv_stride, args.shape, place.head);
+  const auto k = slice_of_group<const T>(in.keys, in.kv_stride, args.shape, block.head);
+  const auto v = slice_of_group<const T>(in.values, in.kv_stride, args.shape, block.head);
   Part dk{};
   Part dv{};
-  for (unsigned pair = place.head * members; pair < (place.head + 1) * members; ++pair) {
+  for (unsigned pair = block.head * members; pair < (block.head + 1) * members; ++pair) {
     const auto q = slice_of_pair<const T>(in.queries, in.query_stride, args.shape, pair);
     const auto dout = slice_of_pair<const T>(args.dout, args.shape, pair);
     const Sums sums(args, pair);
-    for (int query = place.first(); query < place.positions; query += kTile) {
-      Part p = multiply_heads<N>(k, place.first(), q, query, place);
-      Part ds = multiply_heads<N>(v, place.first(), dout, query, place);
-      softmax_backward<true>(p, ds, sums, place, query, place.first());
-      add_product<N>(dv, p, dout, query, place);
-      add_product<N>(dk, ds, q, query, place);
+    for (int query = block.first(); query < block.positions; query += kTile) {
+      Part p = multiply_heads<N>(k, block.first(), q, query, block);
+      Part ds = multiply_heads<N>(v, block.first(), dout, query, block);
+      softmax_backward<true>(p, ds, sums, block, query, block.first());
+      add_product<N>(dv, p, dout, query, block);
+      add_product<N>(dk, ds, q, query, block);
     }
   }
   const auto& to = args.gradients;
-  write_rows<N>(slice_of_group<T>(to.keys, to.kv_stride, args.shape, place.head), dk, place,
-                [&](int) { return place.scale; });
-  write_rows<N>(slice_of_group<T>(to.values, to.kv_stride, args.shape, place.head), dv, place,
+  write_rows<N>(slice_of_group<T>(to.keys, to.kv_stride, args.shape, block.head), dk, block,
+                [&](int) { return block.scale; });
+  write_rows<N>(slice_of_group<T>(to.values, to.kv_stride, args.shape, block.head), dv, block,
                 [&](int) { return 1.0f; });
 }
 

@@ -25,12 +25,13 @@ struct QueryRows {
 };
 
 // Scores of a tile of keys become e^(score - maximum); what was added before is rescaled.
-__device__ void join_scores(QueryRows& queries, Part& scores, const Place& place, int first_key) {
+__device__ void join_scores(QueryRows& queries, Part& scores, const PlainBlockTile& block,
+                            int first_key) {
   for (int i = 0; i < kRows; ++i) {
     float maximum = queries.maximum[i];
     for (int j = 0; j < kColumns; ++j) {
-      const bool visible = first_key + column(j) <= place.first() + row(i);
-      scores.at[i][j] = visible ? scores.at[i][j] * place.scale : -__builtin_inff();
+      const bool visible = first_key + column(j) <= block.first() + row(i);
+      scores.at[i][j] = visible ? scores.at[i][j] * block.scale : -__builtin_inff();
       maximum = fmaxf(maximum, scores.at[i][j]);
     }
     maximum = reduce_row(maximum, Max());
@@ -47,28 +48,28 @@ __device__ void join_scores(QueryRows& queries, Part& scores, const Place& place
 
 template <int N, class T>
 __global__ void __launch_bounds__(kThreads, 3) forward_kernel(const AttentionForward args) {
-  Place place(args.shape);
-  place.tile = place.tiles - 1 - place.tile;  // the longest rows first
+  PlainBlockTile block(args.shape);
+  block.tile = block.tiles - 1 - block.tile;  // the longest rows first
   const auto& in = args.in;
-  const unsigned group = place.head / members_of(args.shape);
-  const auto q = slice_of_pair<const T>(in.queries, in.query_stride, args.shape, place.head);
+  const unsigned group = block.head / members_of(args.shape);
+  const auto q = slice_of_pair<const T>(in.queries, in.query_stride, args.shape, block.head);
   const auto k = slice_of_group<const T>(in.keys, in.kv_stride, args.shape, group);
   const auto v = slice_of_group<const T>(in.values, in.kv_stride, args.shape, group);
   QueryRows queries{};
   for (float& maximum : queries.maximum) maximum = -__FLT_MAX__;
-  for (int key = 0; key <= place.first(); key += kTile) {
-    Part scores = multiply_heads<N>(q, place.first(), k, key, place);
-    join_scores(queries, scores, place, key);
-    add_product<N>(queries.out, scores, v, key, place);
+  for (int key = 0; key <= block.first(); key += kTile) {
+    Part scores = multiply_heads<N>(q, block.first(), k, key, block);
+    join_scores(queries, scores, block, key);
+    add_product<N>(queries.out, scores, v, key, block);
   }
   for (float& sum : queries.sum) sum = reduce_row(sum, Add());
-  write_rows<N>(slice_of_pair<T>(args.out, args.shape, place.head), queries.out, place,
+  write_rows<N>(slice_of_pair<T>(args.out, args.shape, block.head), queries.out, block,
                 [&](int i) { return 1.0f / queries.sum[i]; });
-  if (place.first_channel != 0 || across() != 0) return;
-  float* const lse = args.lse + size_t{place.head} * args.shape.positions;
+  if (block.first_channel != 0 || across() != 0) return;
+  float* const lse = args.lse + size_t{block.head} * args.shape.positions;
   for (int i = 0; i < kRows; ++i) {
-    const int position = place.first() + row(i);
-    if (position < place.positions) lse[position] = queries.maximum[i] + logf(queries.sum[i]);
+    const int position = block.first() + row(i);
+    if (position < block.positions) lse[position] = queries.maximum[i] + logf(queries.sum[i]);
   }
 }
 

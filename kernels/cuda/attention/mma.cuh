@@ -35,27 +35,27 @@ __device__ __forceinline__ void mma_16x8x16<Fp16>(SumFragment& sums, const LeftF
         "r"(right.at[1]));
 }
 
-// A place in shared memory, in one register: places at constant distances from it need no other.
-struct SharedPlace {
+// An address in shared memory. Addresses at a constant distance from it need no further register.
+struct SharedAddress {
   uint32_t address;
-  __device__ __forceinline__ SharedPlace operator+(int bytes) const {
+  __device__ __forceinline__ SharedAddress operator+(int bytes) const {
     return {address + uint32_t(bytes)};
   }
 };
-__device__ __forceinline__ SharedPlace shared_place(const void* at) {
+__device__ __forceinline__ SharedAddress shared_address(const void* at) {
   return {uint32_t(__cvta_generic_to_shared(at))};
 }
 
 // Four matrices of 8 x 8 elements in shared memory: lane 8 i + r gives the address of row r of
 // matrix i, a multiple of 16 bytes.
-__device__ __forceinline__ FourMatrices load_matrices(SharedPlace row) {
+__device__ __forceinline__ FourMatrices load_matrices(SharedAddress row) {
   FourMatrices m;
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(m.at[0]), "=r"(m.at[1]), "=r"(m.at[2]), "=r"(m.at[3])
                : "r"(row.address));
   return m;
 }
-__device__ __forceinline__ FourMatrices load_transposed_matrices(SharedPlace row) {
+__device__ __forceinline__ FourMatrices load_transposed_matrices(SharedAddress row) {
   FourMatrices m;
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(m.at[0]), "=r"(m.at[1]), "=r"(m.at[2]), "=r"(m.at[3])
@@ -66,7 +66,7 @@ __device__ __forceinline__ FourMatrices load_transposed_matrices(SharedPlace row
 // Starts to copy kBytes (4 or 16, to which both addresses are aligned) to shared memory; zeros if
 // the source is not `present`: it is not read then.
 template <int kBytes>
-__device__ __forceinline__ void start_copy(SharedPlace to, const void* from, bool present) {
+__device__ __forceinline__ void start_copy(SharedAddress to, const void* from, bool present) {
   const int bytes = present ? kBytes : 0;
   if constexpr (kBytes == 16) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to.address), "l"(from),

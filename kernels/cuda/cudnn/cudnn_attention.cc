@@ -12,7 +12,7 @@
 namespace gxp {
 namespace {
 
-using Place = CudnnGraph::Place;
+using TensorBinding = CudnnGraph::TensorBinding;
 
 constexpr AttentionSlice whole(const AttentionShape& shape) {
   return {0, shape.batch, 0, shape.kv_heads};
@@ -65,7 +65,8 @@ struct Scalars {
 };
 
 template <class Args>
-std::vector<Place> inputs_of(const Args& args, const SliceStart& start, const Scalars& scalars) {
+std::vector<TensorBinding> inputs_of(const Args& args, const SliceStart& start,
+                                     const Scalars& scalars) {
   const auto& in = args.in;
   return {{kCudnnQueries, start.queries(in.queries, in.query_stride)},
           {kCudnnKeys, start.kv(in.keys, in.kv_stride)},
@@ -76,17 +77,17 @@ std::vector<Place> inputs_of(const Args& args, const SliceStart& start, const Sc
           {kCudnnMinusInfinity, &scalars.minus_infinity}};
 }
 
-std::vector<Place> places_of(const AttentionBackward& args, const SliceStart& start,
-                             const Scalars& scalars) {
-  std::vector<Place> places = inputs_of(args, start, scalars);
+std::vector<TensorBinding> bindings_of(const AttentionBackward& args, const SliceStart& start,
+                                       const Scalars& scalars) {
+  std::vector<TensorBinding> bindings = inputs_of(args, start, scalars);
   const auto& to = args.gradients;
-  places.push_back({kCudnnDout, start.outs(args.dout)});
-  places.push_back({kCudnnDelta, start.sums(args.delta)});
-  places.push_back({kCudnnQueryGradients, start.queries(to.queries, to.query_stride)});
-  places.push_back({kCudnnKeyGradients, start.kv(to.keys, to.kv_stride)});
-  places.push_back({kCudnnValueGradients, start.kv(to.values, to.kv_stride)});
-  places.push_back({kCudnnOne, &scalars.one});
-  return places;
+  bindings.push_back({kCudnnDout, start.outs(args.dout)});
+  bindings.push_back({kCudnnDelta, start.sums(args.delta)});
+  bindings.push_back({kCudnnQueryGradients, start.queries(to.queries, to.query_stride)});
+  bindings.push_back({kCudnnKeyGradients, start.kv(to.keys, to.kv_stride)});
+  bindings.push_back({kCudnnValueGradients, start.kv(to.values, to.kv_stride)});
+  bindings.push_back({kCudnnOne, &scalars.one});
+  return bindings;
 }
 
 // `fewest`, and the cuts whose slices take half of the most bytes, a quarter and so on.
@@ -169,10 +170,10 @@ void CudnnAttention::run(const AttentionBackward& args, const Slices& slices) {
   const Scalars scalars(args.shape);
   for (const AttentionSlice& slice : slices) {
     std::byte* const sums = queue_.scratch(workspace_bytes(args, slice));
-    std::vector<Place> places = places_of(args, {args.shape, slice}, scalars);
-    if (slicing_.order == SumOrder::kAny) places.push_back({kCudnnQuerySums, sums});
+    std::vector<TensorBinding> bindings = bindings_of(args, {args.shape, slice}, scalars);
+    if (slicing_.order == SumOrder::kAny) bindings.push_back({kCudnnQuerySums, sums});
     std::byte* const own = sums + cudnn_sum_bytes(shape_of(args.shape, slice), slicing_.order);
-    plans_->run(plan_of(args, slice), places, own, stream);
+    plans_->run(plan_of(args, slice), bindings, own, stream);
   }
 }
 
@@ -194,9 +195,9 @@ CudnnAttention::Slices CudnnAttention::fastest_of(const AttentionBackward& args,
   if (!chosen) {
     std::erase_if(cuts, [&](const Slices& cut) { return !support_of(args, cut); });
     chosen = cache_->choose(key, [&] {
-      std::vector<std::function<void()>> ways;
-      for (const Slices& cut : cuts) ways.emplace_back([&] { run(args, cut); });
-      return CachedChoice{cuts[fastest_in_turn(queue_.stream(), ways)].size()};
+      std::vector<std::function<void()>> timed;
+      for (const Slices& cut : cuts) timed.emplace_back([&] { run(args, cut); });
+      return CachedChoice{cuts[fastest_in_turn(queue_.stream(), timed)].size()};
     });
   }
   const auto found = std::ranges::find(cuts, (*chosen)[0], &Slices::size);

@@ -17,7 +17,7 @@ struct CudnnAttentionShape {
   auto operator<=>(const CudnnAttentionShape&) const = default;
 };
 
-// The tensors that lie in memory, as CudnnGraph::Place names them.
+// The tensors that lie in memory (CudnnGraph::TensorBinding).
 enum CudnnAttentionTensor : int64_t {
   kCudnnQueries = 1,
   kCudnnKeys,

@@ -292,14 +292,14 @@ Support CudnnGraph::plan(size_t most, SumOrder order) {
   return {false, why_not};
 }
 
-void CudnnGraph::run(std::span<const Place> places, void* workspace) {
+void CudnnGraph::run(std::span<const TensorBinding> bindings, void* workspace) {
   std::vector<int64_t> ids;
   std::vector<const void*> pointers;
-  for (const Place& place : places) {
-    ids.push_back(place.id);
-    pointers.push_back(place.data);
+  for (const TensorBinding& binding : bindings) {
+    ids.push_back(binding.id);
+    pointers.push_back(binding.data);
   }
-  const auto count = int64_t(places.size());
+  const auto count = int64_t(bindings.size());
   const auto all = {Value{Attribute::kPackIds, CudnnType::kInt64, count, ids.data()},
                     Value{Attribute::kPackPointers, CudnnType::kPointer, count, pointers.data()},
                     Value{Attribute::kPackWorkspace, CudnnType::kPointer, 1, &workspace}};

@@ -64,9 +64,9 @@ class CudnnGraph {
     void* object;
     CudnnDims dims, strides;
   };
-  // The memory of a tensor that is not virtual while the graph runs: the GPU's, or for a scalar the
-  // host's.
-  struct Place {
+  // Where a non-virtual tensor lies while the graph runs: in GPU memory, or in host memory if it is
+  // a scalar.
+  struct TensorBinding {
     int64_t id;
     const void* data;
   };
@@ -93,9 +93,10 @@ class CudnnGraph {
   Tensor at_least(const Tensor& a, const Tensor& b);
   // condition ? x : otherwise.
   Tensor select(const Tensor& condition, const Tensor& x, const Tensor& otherwise);
-  // out = a b, of the last two dimensions; heads of b that are fewer serve as many of a each.
+  // out = a b, over the last two dimensions; if b has fewer heads than a, each serves a group of
+  // a's heads.
   void matmul(const Tensor& a, const Tensor& b, const Tensor& out);
-  // Over the dimensions of which `out` has fewer.
+  // Reduces the dimensions in which `out` is smaller than x.
   void reduce(CudnnReduction mode, const Tensor& x, const Tensor& out);
   // The last two dimensions exchanged, of another type.
   Tensor transposed(const Tensor& x, CudnnData type);
@@ -105,7 +106,7 @@ class CudnnGraph {
   Support plan(size_t most, SumOrder order);
   [[nodiscard]] size_t workspace_bytes() const { return workspace_; }
   // Queues it on the handle's stream. kDevice: cuDNN fails.
-  void run(std::span<const Place> places, void* workspace);
+  void run(std::span<const TensorBinding> bindings, void* workspace);
 
  private:
   Tensor describe(int64_t id, CudnnData type, const CudnnDims& dims, const CudnnDims& strides,

@@ -46,13 +46,13 @@ CudnnPlan& CudnnPlans::plan(CudnnDirection direction, const CudnnAttentionShape&
   return plan;
 }
 
-void CudnnPlans::run(CudnnPlan& plan, std::span<const CudnnGraph::Place> places, void* workspace,
-                     cudaStream_t stream) {
+void CudnnPlans::run(CudnnPlan& plan, std::span<const CudnnGraph::TensorBinding> bindings,
+                     void* workspace, cudaStream_t stream) {
   const std::scoped_lock lock(mutex_);
   if (const CudnnStatus status = functions_.set_stream(handle_.get(), stream);
       status != kCudnnSuccess)
     fail(ErrorKind::kDevice, "give a stream to cuDNN: {}", functions_.error_string(status));
-  plan.graph.run(places, workspace);
+  plan.graph.run(bindings, workspace);
 }
 
 std::shared_ptr<CudnnPlans> cudnn_plans(const CudnnFunctions& functions) {

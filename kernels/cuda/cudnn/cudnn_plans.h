@@ -32,7 +32,7 @@ class CudnnPlans {
   [[nodiscard]] const Support& started() const { return started_; }
   // Made by the first call with such a shape; lives as long as this.
   CudnnPlan& plan(CudnnDirection direction, const CudnnAttentionShape& shape);
-  void run(CudnnPlan& plan, std::span<const CudnnGraph::Place> places, void* workspace,
+  void run(CudnnPlan& plan, std::span<const CudnnGraph::TensorBinding> bindings, void* workspace,
            cudaStream_t stream);
 
  private:

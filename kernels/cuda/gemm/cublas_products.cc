@@ -62,9 +62,11 @@ cudaDataType type_of(DType dtype, Float8 float8) {
 
 bool is_float8(const Product& product) { return product.float8.a != Float8::kNone; }
 
-// In cuBLASLt's words, whose matrices are stored by columns: D(n, m) = op(b)' op(a)' is our
-// out(m, n).
-Owned<cublasLtMatrixLayout_t> layout_of(cudaDataType type, size_t rows, size_t columns) {
+// (rows, columns), or its transpose, in cuBLASLt's words, whose matrices are stored by columns:
+// D(n, m) = op(b)' op(a)' is our out(m, n).
+Owned<cublasLtMatrixLayout_t> layout_of(cudaDataType type, size_t rows, size_t columns,
+                                        bool transposed = false) {
+  if (transposed) std::swap(rows, columns);
   cublasLtMatrixLayout_t layout = nullptr;
   check_cublas(cublas_library().layout_create(&layout, type, rows, columns, int64_t(rows)),
                "describe a matrix to cuBLASLt");
@@ -114,12 +116,6 @@ Owned<cublasLtMatmulDesc_t> desc_of(const Product& product, bool tf32) {
   return desc;
 }
 
-// (rows, columns) as cuBLASLt has it, or its transpose.
-Owned<cublasLtMatrixLayout_t> layout_of(cudaDataType type, size_t rows, size_t columns,
-                                        bool transposed) {
-  return transposed ? layout_of(type, columns, rows) : layout_of(type, rows, columns);
-}
-
 // A product that was prepared, with algorithms that may run, the best first, or why there is none.
 struct Prepared {
   Prepared(const Product& p, bool tf32)
@@ -155,20 +151,9 @@ class TrialMemory {
   bool is_there_ = false;
 };
 
-const char* name_of(ProductEnd end) {
-  switch (end) {
-    case ProductEnd::kBias:
-      return " + bias";
-    case ProductEnd::kBiasGelu:
-      return " + bias, gelu";
-    case ProductEnd::kGeluSlope:
-      return " * gelu slope";
-    case ProductEnd::kBiasGradient:
-      return " + bias gradient";
-    default:
-      return "";
-  }
-}
+// In the order of the enumerators of ProductEnd.
+constexpr std::array kEndNames = {"", " + bias", " + bias, gelu", " * gelu slope",
+                                  " + bias gradient"};
 
 std::string name_of(const Product& p, bool tf32) {
   if (tf32) return "tf32";
@@ -181,8 +166,9 @@ std::string name_of(const Product& p, bool tf32) {
 std::string key_of(const std::string& gpu, const Product& p, bool tf32) {
   return fmt::format("{}, cuBLASLt {}, {} x {} x {}{}{}, {} to {}{}{}, aligned to {} {} {}", gpu,
                      cublas_library().version(), p.m, p.n, p.k, p.transpose_a ? " ta" : "",
-                     p.transpose_b ? " tb" : "", name_of(p, tf32), to_string(p.out), name_of(p.end),
-                     p.adds ? " + matrix" : "", p.alignments[0], p.alignments[1], p.alignments[2]);
+                     p.transpose_b ? " tb" : "", name_of(p, tf32), to_string(p.out),
+                     kEndNames[size_t(p.end)], p.adds ? " + matrix" : "", p.alignments[0],
+                     p.alignments[1], p.alignments[2]);
 }
 
 }  // namespace
@@ -197,20 +183,20 @@ struct CublasProducts::Impl {
     if (!cache_path.empty()) cache.emplace(cache_path);
   }
 
-  Prepared& prepare(const Product& product, const ProductPlaces& places) {
+  Prepared& prepare(const Product& product, const ProductPointers& pointers) {
     const auto [found, is_new] = prepared.try_emplace(product, product, is_tf32(product));
     Prepared& ready = found->second;
     if (has_bias(product.end))
-      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, places.bias);
+      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointers.bias);
     if (has_argument(product.end))
-      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, places.argument);
+      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, pointers.argument);
     if (product.end == ProductEnd::kBiasGradient)
-      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, places.argument);
+      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, pointers.argument);
     if (is_float8(product)) {
-      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, places.b_factor);
-      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, places.a_factor);
+      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, pointers.b_factor);
+      set(ready.desc.get(), CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, pointers.a_factor);
     }
-    if (is_new) choose(product, ready, places);
+    if (is_new) choose(product, ready, pointers);
     return ready;
   }
 
@@ -222,13 +208,13 @@ struct CublasProducts::Impl {
   }
 
   // The fastest for this product, or cuBLASLt's guesses if nothing is timed.
-  void choose(const Product& product, Prepared& ready, const ProductPlaces& places) {
+  void choose(const Product& product, Prepared& ready, const ProductPointers& pointers) {
     const auto candidates = candidates_of(product, ready, cache ? kCandidates : kGuesses);
     if (candidates.empty()) return;
     std::optional<CachedChoice> chosen;
     if (cache)
       chosen = cache->choose(key_of(product),
-                             [&] { return fastest_of(candidates, product, ready, places); });
+                             [&] { return fastest_of(candidates, product, ready, pointers); });
     if (!chosen)
       ready.algos = candidates;
     else if (*chosen == kNoAlgorithm)
@@ -275,10 +261,10 @@ struct CublasProducts::Impl {
   // that is no choice, and the GPU's memory or driver may be to blame.
   std::optional<CachedChoice> fastest_of(const std::vector<cublasLtMatmulAlgo_t>& candidates,
                                          const Product& product, const Prepared& ready,
-                                         const ProductPlaces& places) {
+                                         const ProductPointers& pointers) {
     const TrialMemory other(trial_bytes(product));
     if (!other) return not_timed(trial_bytes(product));
-    const Trial trial = try_all(candidates, product, ready, places, other);
+    const Trial trial = try_all(candidates, product, ready, pointers, other);
     if (trial.working.empty())
       return product.end == ProductEnd::kPlain ? std::nullopt : std::optional(kNoAlgorithm);
     const auto fastest = std::ranges::min_element(trial.times) - trial.times.begin();
@@ -304,20 +290,20 @@ struct CublasProducts::Impl {
     return product.adds ? product.m * product.n * size_of(product.out) : 0;
   }
   Trial try_all(const std::vector<cublasLtMatmulAlgo_t>& candidates, const Product& product,
-                const Prepared& ready, ProductPlaces places, const TrialMemory& other) {
-    if (product.adds) places.out = other.data();
+                const Prepared& ready, ProductPointers pointers, const TrialMemory& other) {
+    if (product.adds) pointers.out = other.data();
     const auto works = [&](const cublasLtMatmulAlgo_t& algo) {
-      if (start(product, ready, algo, places) == CUBLAS_STATUS_SUCCESS) return true;
+      if (start(product, ready, algo, pointers) == CUBLAS_STATUS_SUCCESS) return true;
       cudaGetLastError();  // forget it: nothing was queued
       return false;
     };
     Trial trial;
     std::ranges::copy_if(candidates, std::back_inserter(trial.working), works);
-    std::vector<std::function<void()>> ways;
+    std::vector<std::function<void()>> timed;
     for (const cublasLtMatmulAlgo_t& algo : trial.working)
-      ways.emplace_back(
-          [&] { check_cublas(start(product, ready, algo, places), "time a product on a GPU"); });
-    trial.times = times_in_turn(queue.stream(), ways);
+      timed.emplace_back(
+          [&] { check_cublas(start(product, ready, algo, pointers), "time a product on a GPU"); });
+    trial.times = times_in_turn(queue.stream(), timed);
     return trial;
   }
 
@@ -334,22 +320,22 @@ struct CublasProducts::Impl {
         not_timed(trial.bytes);
         return true;
       }
-      const std::array<std::function<void()>, 2> ways = {[&] { trial.fused(memory.data()); },
-                                                         [&] { trial.apart(memory.data()); }};
-      for (const auto& start : ways) start();
+      const std::array<std::function<void()>, 2> timed = {[&] { trial.fused(memory.data()); },
+                                                          [&] { trial.apart(memory.data()); }};
+      for (const auto& start : timed) start();
       chosen = cache->choose(
-          key, [&] { return fastest_in_turn(queue.stream(), ways) == 0 ? kFused : kApart; });
+          key, [&] { return fastest_in_turn(queue.stream(), timed) == 0 ? kFused : kApart; });
     }
     known->second = *chosen != kApart;
     return known->second;
   }
 
   // By the first algorithm that runs, which is kept.
-  void run(const Product& product, Prepared& ready, const ProductPlaces& places) {
+  void run(const Product& product, Prepared& ready, const ProductPointers& pointers) {
     auto& algos = ready.algos;
-    cublasStatus_t status = start(product, ready, algos.front(), places);
+    cublasStatus_t status = start(product, ready, algos.front(), pointers);
     for (; status != CUBLAS_STATUS_SUCCESS && algos.size() > 1;
-         status = start(product, ready, algos.front(), places)) {
+         status = start(product, ready, algos.front(), pointers)) {
       cudaGetLastError();  // forget it: nothing was queued
       algos.erase(algos.begin());
     }
@@ -357,13 +343,13 @@ struct CublasProducts::Impl {
     algos.resize(1);
   }
   cublasStatus_t start(const Product& product, const Prepared& ready,
-                       const cublasLtMatmulAlgo_t& algo, const ProductPlaces& places) {
+                       const cublasLtMatmulAlgo_t& algo, const ProductPointers& pointers) {
     const float alpha = 1;
     const float beta = product.adds ? 1 : 0;
-    return cublas_library().matmul(handle.get(), ready.desc.get(), &alpha, places.b, ready.a.get(),
-                                   places.a, ready.b.get(), &beta, places.c, ready.d.get(),
-                                   places.out, ready.d.get(), &algo, places.workspace,
-                                   CublasProducts::kWorkspaceBytes, queue.stream());
+    return cublas_library().matmul(
+        handle.get(), ready.desc.get(), &alpha, pointers.b, ready.a.get(), pointers.a,
+        ready.b.get(), &beta, pointers.c, ready.d.get(), pointers.out, ready.d.get(), &algo,
+        pointers.workspace, CublasProducts::kWorkspaceBytes, queue.stream());
   }
 
   CudaQueue& queue;
@@ -379,32 +365,32 @@ CublasProducts::CublasProducts(CudaQueue& queue, const std::string& cache, bool 
     : impl_(std::make_unique<Impl>(queue, cache, tf32)) {}
 CublasProducts::~CublasProducts() = default;
 
-void CublasProducts::multiply(const Product& product, const ProductPlaces& places) {
-  Prepared& ready = impl_->prepare(product, places);
+void CublasProducts::multiply(const Product& product, const ProductPointers& pointers) {
+  Prepared& ready = impl_->prepare(product, pointers);
   if (ready.algos.empty())
     fail(ErrorKind::kDevice,
          "multiply ({}, {}) by ({}, {}) on a GPU: cuBLASLt has no algorithm ({})", product.m,
          product.k, product.k, product.n, ready.why_not);
-  impl_->run(product, ready, places);
+  impl_->run(product, ready, pointers);
 }
 
-bool CublasProducts::knows(const Product& product, const ProductPlaces& places) {
-  return !impl_->prepare(product, places).algos.empty();
+bool CublasProducts::knows(const Product& product, const ProductPointers& pointers) {
+  return !impl_->prepare(product, pointers).algos.empty();
 }
 
-bool CublasProducts::fuses(const Product& product, const ProductPlaces& places,
+bool CublasProducts::fuses(const Product& product, const ProductPointers& pointers,
                            const FusionTrial& trial) {
-  if (!knows(product, places)) return false;
+  if (!knows(product, pointers)) return false;
   return !impl_->cache || impl_->fuses(product, trial);
 }
 
 std::vector<float> CublasProducts::candidate_times(const Product& product,
-                                                   const ProductPlaces& places) {
-  Prepared& ready = impl_->prepare(product, places);
+                                                   const ProductPointers& pointers) {
+  Prepared& ready = impl_->prepare(product, pointers);
   const auto candidates = impl_->candidates_of(product, ready, kCandidates);
   const TrialMemory other(Impl::trial_bytes(product));
   if (!other) fail(ErrorKind::kDevice, "time a product on a GPU: it has no memory for the trial");
-  return impl_->try_all(candidates, product, ready, places, other).times;
+  return impl_->try_all(candidates, product, ready, pointers, other).times;
 }
 
 }  // namespace gxp

@@ -40,7 +40,7 @@ struct Product {
 };
 
 // Where its matrices lie.
-struct ProductPlaces {
+struct ProductPointers {
   const void *a, *b;
   const void* c;     // what is added
   const void* bias;  // the vector of `end` that is read
@@ -51,8 +51,8 @@ struct ProductPlaces {
   const float* b_factor = nullptr;
 };
 
-// The two ways to do what a product does on its way out, as trials that may be repeated: with it,
-// and by kernels after it. `bytes` of memory that both may write are theirs.
+// Both variants of a product with an epilogue, to be timed: `fused` into the product, and `apart`,
+// by kernels after it. Each may run several times, and write to `memory`, which has `bytes` bytes.
 struct FusionTrial {
   size_t bytes = 0;
   std::function<void(void*memory)> fused, apart;
@@ -63,23 +63,23 @@ class CublasProducts {
   static constexpr size_t kWorkspaceBytes = kProductWorkspaceBytes;
 
   // `cache`: the file of choice_cache.h, for which each product's algorithms are timed once; "":
-  // the first that runs, in cuBLASLt's order, the best first. `tf32`: of operands of f32, 10 bits
-  // of the fraction count, by tensor cores. `queue` outlives it.
+  // the first that runs, in cuBLASLt's order, the best first. `tf32`: f32 operands are multiplied
+  // on tensor cores, with 10 bits of their fractions. `queue` outlives it.
   CublasProducts(CudaQueue& queue, const std::string& cache, bool tf32 = false);
   ~CublasProducts();
-  // Queues it. kDevice if cuBLASLt knows no way. If the GPU has no memory for the trials (the run's
-  // plan does not include it), a warning is logged and the product is done as if there were no
-  // cache.
-  void multiply(const Product& product, const ProductPlaces& places);
-  // Whether cuBLASLt knows a way. It may not know one for some ends, by shapes, alignments and
-  // versions.
-  bool knows(const Product& product, const ProductPlaces& places);
-  // Whether the product's end is fused: if cuBLASLt knows a way and, with a cache, unless it was
-  // timed to be slower than apart.
-  bool fuses(const Product& product, const ProductPlaces& places, const FusionTrial& trial);
+  // Queues the product. kDevice if cuBLASLt has no algorithm for it. If the GPU has no memory for
+  // the trials (the run's plan does not include it), a warning is logged and the product is done as
+  // if there were no cache.
+  void multiply(const Product& product, const ProductPointers& pointers);
+  // Whether cuBLASLt has an algorithm for the product. Depending on its version, the shapes and the
+  // alignments, it has none for some epilogues.
+  bool knows(const Product& product, const ProductPointers& pointers);
+  // Whether to fuse the product's epilogue: if cuBLASLt can, unless, with a cache, `fused` was
+  // timed to be slower than `apart`.
+  bool fuses(const Product& product, const ProductPointers& pointers, const FusionTrial& trial);
   // The times of cuBLASLt's algorithms in milliseconds, in its order; none for algorithms that
   // fail. kDevice: no memory for the trial.
-  std::vector<float> candidate_times(const Product& product, const ProductPlaces& places);
+  std::vector<float> candidate_times(const Product& product, const ProductPointers& pointers);
 
  private:
   struct Impl;

@@ -17,10 +17,10 @@ struct Float8Matrix {
 // Queues the kernels that make them in float8_bytes() from `at` on, which is aligned to
 // kProductCopyAlignment; `at` moves past them. x is read once more if it has no `largest`.
 Float8Matrix make_float8(CudaQueue& queue, std::byte*& at, const ConstTensor& x, Float8 type,
-                         Float8Ways ways);
+                         Float8Layouts layouts);
 // The same for a weight, in both layouts, in kept memory; no kernel runs if they are already there.
 // Else `at` is used.
 Float8Matrix weight_codes(CudaQueue& queue, std::byte*& at, const ConstTensor& weight,
-                          Float8Ways ways, const KeptCodes& kept);
+                          Float8Layouts layouts, const KeptCodes& kept);
 
 }  // namespace gxp

@@ -39,7 +39,7 @@ Tensor like(const Tensor& tensor, void* place) {
 }
 
 // dweight = in' dout [+ dweight], with the sums of dout's columns.
-Product product_of_sums(const LinearBackward& layer, const ProductPlaces& places) {
+Product product_of_sums(const LinearBackward& layer, const ProductPointers& pointers) {
   return {.m = layer.in.shape.columns(),
           .n = layer.dout.shape.columns(),
           .k = layer.dout.shape.rows(),
@@ -49,8 +49,8 @@ Product product_of_sums(const LinearBackward& layer, const ProductPlaces& places
           .end = ProductEnd::kBiasGradient,
           .operands = layer.dout.dtype,
           .out = layer.dweight.dtype,
-          .alignments = {alignment_of(places.a), alignment_of(places.b), alignment_of(places.out),
-                         alignment_of(places.argument)}};
+          .alignments = {alignment_of(pointers.a), alignment_of(pointers.b),
+                         alignment_of(pointers.out), alignment_of(pointers.argument)}};
 }
 
 }  // namespace
@@ -88,27 +88,28 @@ void CudaGemm::matmul(Tensor out, ConstTensor a, ConstTensor b, const MatmulOpti
   const ConstTensor left = converted(a, product.operands, used);
   const ConstTensor right = converted(b, product.operands, used);
   const ConstTensor bias = converted(options.bias, out.dtype, used);
-  const ProductPlaces places = {array_of(left).data,
-                                array_of(right).data,
-                                array_of(has_residual ? options.residual : ConstTensor(out)).data,
-                                array_of(bias).data,
-                                nullptr,
-                                array_of(out).data,
-                                queue_.scratch(kFirstCopy)};
-  product.alignments = {alignment_of(places.a), alignment_of(places.b),
-                        std::min(alignment_of(places.c), alignment_of(places.out)),
-                        alignment_of(places.bias)};
-  multiply(product, places, bias.dtype);
+  const ProductPointers pointers = {
+      array_of(left).data,
+      array_of(right).data,
+      array_of(has_residual ? options.residual : ConstTensor(out)).data,
+      array_of(bias).data,
+      nullptr,
+      array_of(out).data,
+      queue_.scratch(kFirstCopy)};
+  product.alignments = {alignment_of(pointers.a), alignment_of(pointers.b),
+                        std::min(alignment_of(pointers.c), alignment_of(pointers.out)),
+                        alignment_of(pointers.bias)};
+  multiply(product, pointers, bias.dtype);
 }
 
-void CudaGemm::multiply(const Product& product, const ProductPlaces& places, DType bias_type) {
-  if (product.end != ProductEnd::kBias || products_.knows(product, places))
-    return products_.multiply(product, places);
+void CudaGemm::multiply(const Product& product, const ProductPointers& pointers, DType bias_type) {
+  if (product.end != ProductEnd::kBias || products_.knows(product, pointers))
+    return products_.multiply(product, pointers);
   Product plain = product;
   plain.end = ProductEnd::kPlain;
   plain.alignments.back() = alignment_of(nullptr);
-  products_.multiply(plain, places);
-  add_row(queue_, {places.out, product.out}, {places.bias, bias_type}, product.m, product.n);
+  products_.multiply(plain, pointers);
+  add_row(queue_, {pointers.out, product.out}, {pointers.bias, bias_type}, product.m, product.n);
 }
 
 // x by one product, its GELU by a kernel if it is wanted.
@@ -127,14 +128,14 @@ void CudaGemm::linear_gelu(const LinearGelu& layer) {
   std::byte* const scratch = queue_.scratch(scratch_of(layer));
   void* const out =
       is_there(layer.activated) ? array_of(layer.activated).data : scratch + kFirstCopy;
-  const ProductPlaces places = {array_of(layer.in).data,
-                                array_of(layer.weight).data,
-                                out,
-                                array_of(layer.bias).data,
-                                array_of(x).data,
-                                out,
-                                scratch};
-  GXP_ASSERT(alignment_of(places.out) >= kArgumentAlignment);
+  const ProductPointers pointers = {array_of(layer.in).data,
+                                    array_of(layer.weight).data,
+                                    out,
+                                    array_of(layer.bias).data,
+                                    array_of(x).data,
+                                    out,
+                                    scratch};
+  GXP_ASSERT(alignment_of(pointers.out) >= kArgumentAlignment);
   const Product product{.m = x.shape.rows(),
                         .n = x.shape.columns(),
                         .k = layer.in.shape.columns(),
@@ -144,14 +145,14 @@ void CudaGemm::linear_gelu(const LinearGelu& layer) {
                         .end = ProductEnd::kBiasGelu,
                         .operands = x.dtype,
                         .out = x.dtype,
-                        .alignments = {alignment_of(places.a), alignment_of(places.b),
+                        .alignments = {alignment_of(pointers.a), alignment_of(pointers.b),
                                        kArgumentAlignment, alignment_of(x.memory.data)}};
   // Timed as if the GELU were wanted: the choice is one for both.
   LinearGelu wanted = layer;
   wanted.activated = like(x, out);
-  const FusionTrial trial{.fused = [&](void*) { products_.multiply(product, places); },
+  const FusionTrial trial{.fused = [&](void*) { products_.multiply(product, pointers); },
                           .apart = [&](void*) { gelu_apart(wanted); }};
-  if (products_.fuses(product, places, trial)) return products_.multiply(product, places);
+  if (products_.fuses(product, pointers, trial)) return products_.multiply(product, pointers);
   gelu_apart(layer);
 }
 
@@ -204,25 +205,25 @@ void CudaGemm::differentiate_weight_and_bias(const LinearBackward& layer) {
     return trial;
   };
   const auto fused = [&](const LinearBackward& call) {
-    const ProductPlaces places = places_of_sums(call);
-    products_.multiply(product_of_sums(call, places), places);
+    const ProductPointers pointers = pointers_of_sums(call);
+    products_.multiply(product_of_sums(call, pointers), pointers);
     if (!call.accumulate) return;
     const size_t columns = call.dbias.count();
     add_columns(queue_, 1, columns, columns, cuda_vector<float>(call.dbias, columns),
-                static_cast<const float*>(places.argument));
+                static_cast<const float*>(pointers.argument));
   };
   const auto apart = [&](const LinearBackward& call) { differentiate_apart(call, call.dout); };
   const FusionTrial trial{.bytes = weight_bytes + layer.dbias.memory.bytes,
                           .fused = [&](void* memory) { fused(into(memory)); },
                           .apart = [&](void* memory) { apart(into(memory)); }};
-  const ProductPlaces places = places_of_sums(layer);
-  if (products_.fuses(product_of_sums(layer, places), places, trial)) return fused(layer);
+  const ProductPointers pointers = pointers_of_sums(layer);
+  if (products_.fuses(product_of_sums(layer, pointers), pointers, trial)) return fused(layer);
   apart(layer);
 }
 
 // Of dweight's product, which sums the columns of dout, its second operand, on its way. It stores
 // the sums: those that are to be added go through scratch memory.
-ProductPlaces CudaGemm::places_of_sums(const LinearBackward& layer) {
+ProductPointers CudaGemm::pointers_of_sums(const LinearBackward& layer) {
   std::byte* const scratch = queue_.scratch(scratch_of(layer));
   void* const dweight = array_of(layer.dweight).data;
   return {array_of(layer.input()).data,
@@ -238,24 +239,25 @@ ProductPlaces CudaGemm::places_of_sums(const LinearBackward& layer) {
 void CudaGemm::differentiate_gelu(const LinearBackward& layer, const ConstTensor& dout) {
   const Tensor& dx = layer.dx;
   const Tensor& in = layer.in;
-  const ProductPlaces places = {
+  const ProductPointers pointers = {
       array_of(dout).data, array_of(layer.weight).data, array_of(dx).data,         nullptr,
       array_of(in).data,   array_of(dx).data,           queue_.scratch(kFirstCopy)};
-  const Product product{.m = dx.shape.rows(),
-                        .n = dx.shape.columns(),
-                        .k = dout.shape.columns(),
-                        .transpose_a = false,
-                        .transpose_b = !layer.outputs_first,
-                        .adds = false,
-                        .end = ProductEnd::kGeluSlope,
-                        .operands = layer.weight.dtype,
-                        .out = dx.dtype,
-                        .alignments = {alignment_of(places.a), alignment_of(places.b),
-                                       alignment_of(places.out), alignment_of(places.argument)}};
+  const Product product{
+      .m = dx.shape.rows(),
+      .n = dx.shape.columns(),
+      .k = dout.shape.columns(),
+      .transpose_a = false,
+      .transpose_b = !layer.outputs_first,
+      .adds = false,
+      .end = ProductEnd::kGeluSlope,
+      .operands = layer.weight.dtype,
+      .out = dx.dtype,
+      .alignments = {alignment_of(pointers.a), alignment_of(pointers.b), alignment_of(pointers.out),
+                     alignment_of(pointers.argument)}};
   // With gelu(in) into `value` if that is not null. A trial leaves `in` as it is, and is made as if
   // the value were wanted: the choice is one for both.
   const auto fused = [&](void* value) {
-    products_.multiply(product, places);
+    products_.multiply(product, pointers);
     if (value == nullptr) return;
     layer.start(LinearPart::kActivation);
     gelu_forward(like(in, value), in);
@@ -267,8 +269,8 @@ void CudaGemm::differentiate_gelu(const LinearBackward& layer, const ConstTensor
   void* const value = is_there(layer.activated) ? nullptr : in.memory.data;
   const bool can_be =
       is_argument_of_cublas(in, product.n) && in.dtype == dx.dtype && dx.dtype == dout.dtype;
-  if (can_be &&
-      products_.fuses(product, places, {.bytes = in.memory.bytes, .fused = fused, .apart = apart}))
+  if (can_be && products_.fuses(product, pointers,
+                                {.bytes = in.memory.bytes, .fused = fused, .apart = apart}))
     return fused(value);
   apart(value);
 }
@@ -283,14 +285,16 @@ void CudaGemm::slope_of_gelu(const LinearBackward& layer, void* value) {
 
 void CudaGemm::multiply_float8(const Tensor& out, const ConstTensor& a, const ConstTensor& b,
                                const MatmulOptions& options) {
-  const Float8Ways a_ways{.as_stored = !options.transpose_a, .transposed = options.transpose_a};
-  const Float8Ways b_ways{.as_stored = options.transpose_b, .transposed = !options.transpose_b};
+  const Float8Layouts a_layouts{.as_stored = !options.transpose_a,
+                                .transposed = options.transpose_a};
+  const Float8Layouts b_layouts{.as_stored = options.transpose_b,
+                                .transposed = !options.transpose_b};
   std::byte* at = queue_.scratch(scratch_of_matmul(out, a, b, options)) + kFirstCopy;
-  const Float8Matrix left = make_float8(queue_, at, a, options.float8.a, a_ways);
+  const Float8Matrix left = make_float8(queue_, at, a, options.float8.a, a_layouts);
   GXP_ASSERT(options.b_codes.memory.memory.data == nullptr || options.float8.b == Float8::kE4M3);
   const Float8Matrix right = options.float8.b == Float8::kE4M3
-                                 ? weight_codes(queue_, at, b, b_ways, options.b_codes)
-                                 : make_float8(queue_, at, b, options.float8.b, b_ways);
+                                 ? weight_codes(queue_, at, b, b_layouts, options.b_codes)
+                                 : make_float8(queue_, at, b, options.float8.b, b_layouts);
   const size_t k = options.transpose_a ? a.shape.rows() : a.shape.columns();
   GXP_ASSERT(a.count() == out.shape.rows() * k && b.count() == k * out.shape.columns());
   const bool is_padded = options.transpose_a && !options.transpose_b;  // both are turned
@@ -307,15 +311,16 @@ void CudaGemm::multiply_codes(const Tensor& out, const Float8Matrix& a, const Fl
   GXP_ASSERT(!has_bias || options.bias.dtype == DType::kBF16);
   GXP_ASSERT(!options.accumulate || !has_residual);
   const bool turns_a = options.transpose_a;
-  const ProductPlaces places{.a = turns_a ? a.transposed : a.as_stored,
-                             .b = options.transpose_b ? b.as_stored : b.transposed,
-                             .c = array_of(has_residual ? options.residual : ConstTensor(out)).data,
-                             .bias = array_of(options.bias).data,
-                             .argument = nullptr,
-                             .out = array_of(out).data,
-                             .workspace = queue_.scratch(kFirstCopy),
-                             .a_factor = a.factor,
-                             .b_factor = b.factor};
+  const ProductPointers pointers{
+      .a = turns_a ? a.transposed : a.as_stored,
+      .b = options.transpose_b ? b.as_stored : b.transposed,
+      .c = array_of(has_residual ? options.residual : ConstTensor(out)).data,
+      .bias = array_of(options.bias).data,
+      .argument = nullptr,
+      .out = array_of(out).data,
+      .workspace = queue_.scratch(kFirstCopy),
+      .a_factor = a.factor,
+      .b_factor = b.factor};
   multiply({.m = out.shape.rows(),
             .n = out.shape.columns(),
             .k = k,
@@ -326,24 +331,25 @@ void CudaGemm::multiply_codes(const Tensor& out, const Float8Matrix& a, const Fl
             .operands = DType::kU8,
             .out = out.dtype,
             .alignments = {uint32_t(kMostAlignment), uint32_t(kMostAlignment),
-                           std::min(alignment_of(places.c), alignment_of(places.out)),
-                           alignment_of(places.bias)},
+                           std::min(alignment_of(pointers.c), alignment_of(pointers.out)),
+                           alignment_of(pointers.bias)},
             .float8 = {a.type, b.type},
             .fast_sums =
                 float8_fast_sums_ && Float8Operands{a.type, b.type} == operands_of_forward(true)},
-           places, DType::kBF16);
+           pointers, DType::kBF16);
 }
 
 void CudaGemm::differentiate_float8(const LinearBackward& layer) {
   const bool trains = is_there(layer.dweight);
   const bool turned = layer.outputs_first;  // the weight is (M, K)
-  const Float8Ways dout_ways{.as_stored = true, .transposed = trains};
-  const Float8Ways weight_ways{.as_stored = !turned, .transposed = turned};
-  const Float8Ways in_ways{.as_stored = false, .transposed = true};
+  const Float8Layouts dout_layouts{.as_stored = true, .transposed = trains};
+  const Float8Layouts weight_layouts{.as_stored = !turned, .transposed = turned};
+  const Float8Layouts in_layouts{.as_stored = false, .transposed = true};
   std::byte* at = queue_.scratch(scratch_of(layer)) + kFirstCopy;
-  const Float8Matrix dout = make_float8(queue_, at, layer.dout, Float8::kE5M2, dout_ways);
+  const Float8Matrix dout = make_float8(queue_, at, layer.dout, Float8::kE5M2, dout_layouts);
   std::byte* place = at;
-  const Float8Matrix weight = weight_codes(queue_, place, layer.weight, weight_ways, layer.codes);
+  const Float8Matrix weight =
+      weight_codes(queue_, place, layer.weight, weight_layouts, layer.codes);
   multiply_codes(layer.dx, dout, weight, layer.dout.shape.columns(),
                  {.transpose_b = !turned, .accumulate = layer.add_dx});
   if (layer.of_gelu)
@@ -351,7 +357,7 @@ void CudaGemm::differentiate_float8(const LinearBackward& layer) {
   layer.start(LinearPart::kParameters);
   if (!trains) return;
   place = at;  // the weight's product is queued before
-  const Float8Matrix in = make_float8(queue_, place, layer.input(), Float8::kE4M3, in_ways);
+  const Float8Matrix in = make_float8(queue_, place, layer.input(), Float8::kE4M3, in_layouts);
   multiply_codes(layer.dweight, turned ? dout : in, turned ? in : dout,
                  float8_rows(layer.dout.shape.rows()),
                  {.transpose_a = true, .accumulate = layer.accumulate});

@@ -12,23 +12,23 @@ namespace gxp {
 
 class CudaGemm : public virtual Ops {
  public:
-  // `cache`, `tf32`: as CublasProducts takes them. `float8_fast_sums`: of products of a forward
-  // pass in 8 bits.
+  // `cache`, `tf32`: as CublasProducts takes them. `float8_fast_sums`: Product::fast_sums of the
+  // forward pass's products.
   CudaGemm(CudaQueue& queue, const std::string& cache, bool tf32, bool float8_fast_sums)
       : queue_(queue), products_(queue, cache, tf32), float8_fast_sums_(float8_fast_sums) {}
   void matmul(Tensor out, ConstTensor a, ConstTensor b, const MatmulOptions& options) override;
-  // Where types and sizes allow it and CublasProducts::fuses() is for it, the product's epilogue
-  // computes the GELU; into scratch memory if the caller does not want it.
+  // Where types and sizes allow it and CublasProducts::fuses() chooses it, the product's epilogue
+  // computes the GELU; into scratch memory if the caller left it out.
   void linear_gelu(const LinearGelu& layer) override;
-  // A dout of f32 is rounded to the weight's type once, for both products; one that is multiplied
-  // in 8 bits is read once for the codes of both, and before that for its largest value if it has
-  // no place of that. If CublasProducts::fuses() chooses it, dweight's product also computes dbias.
+  // A dout of f32 is rounded to the weight's type once, for both products. In 8 bits, dout is read
+  // once for the codes of both, and once before that for its largest value unless it has
+  // Tensor::largest. If CublasProducts::fuses() chooses it, dweight's product also computes dbias.
   void linear_backward(const LinearBackward& layer) override;
 
  private:
   ConstTensor converted(const ConstTensor& tensor, DType type, size_t& scratch_used);
   // With its bias, which is added after the product where cuBLASLt has no algorithm that does.
-  void multiply(const Product& product, const ProductPlaces& places, DType bias_type);
+  void multiply(const Product& product, const ProductPointers& pointers, DType bias_type);
   void gelu_apart(const LinearGelu& layer);
   void differentiate_gelu(const LinearBackward& layer, const ConstTensor& dout);
   void slope_of_gelu(const LinearBackward& layer, void* value);
@@ -40,7 +40,7 @@ class CudaGemm : public virtual Ops {
   // The gradients of the layer's parameters, `dout` rounded as the weight.
   void differentiate_apart(const LinearBackward& layer, const ConstTensor& dout);
   void differentiate_weight_and_bias(const LinearBackward& layer);
-  ProductPlaces places_of_sums(const LinearBackward& layer);
+  ProductPointers pointers_of_sums(const LinearBackward& layer);
   void differentiate_bias(const LinearBackward& layer);
   void differentiate_float8(const LinearBackward& layer);
 

@@ -136,7 +136,7 @@ const float* largest_of(const CudaQueue& queue, const ConstTensor& x, Float8Scal
 }
 
 // Where they lie, from `at` on, which moves past them.
-struct Float8Places {
+struct Float8Buffers {
   Float8Codes codes;
   Float8Scale* scale;
   [[nodiscard]] Float8Matrix matrix() const {
@@ -144,14 +144,15 @@ struct Float8Places {
   }
 };
 
-Float8Places place_float8(std::byte*& at, const ConstTensor& x, Float8 type, Float8Ways ways) {
+Float8Buffers place_float8(std::byte*& at, const ConstTensor& x, Float8 type,
+                           Float8Layouts layouts) {
   const auto take = [&](size_t bytes) {
     return std::exchange(at, at + round_up(bytes, kProductCopyAlignment));
   };
   auto* const scale = reinterpret_cast<Float8Scale*>(take(sizeof(Float8Scale)));
   Float8Codes codes{.type = type};
-  if (ways.as_stored) codes.as_stored = reinterpret_cast<uint8_t*>(take(x.count()));
-  if (ways.transposed)
+  if (layouts.as_stored) codes.as_stored = reinterpret_cast<uint8_t*>(take(x.count()));
+  if (layouts.transposed)
     codes.transposed =
         reinterpret_cast<uint8_t*>(take(float8_rows(x.shape.rows()) * x.shape.columns()));
   return {codes, scale};
@@ -160,18 +161,18 @@ Float8Places place_float8(std::byte*& at, const ConstTensor& x, Float8 type, Flo
 }  // namespace
 
 Float8Matrix make_float8(CudaQueue& queue, std::byte*& at, const ConstTensor& x, Float8 type,
-                         Float8Ways ways) {
-  const auto [codes, scale] = place_float8(at, x, type, ways);
+                         Float8Layouts layouts) {
+  const auto [codes, scale] = place_float8(at, x, type, layouts);
   const float* const largest = largest_of(queue, x, scale);
   check_cuda(launch_float8(queue.stream(), x, largest, codes, &scale->factor), "launch float8");
-  return Float8Places{codes, scale}.matrix();
+  return Float8Buffers{codes, scale}.matrix();
 }
 
 Float8Matrix weight_codes(CudaQueue& queue, std::byte*& at, const ConstTensor& weight,
-                          Float8Ways ways, const KeptCodes& kept) {
+                          Float8Layouts layouts, const KeptCodes& kept) {
   if (kept.memory.memory.data == nullptr)
-    return make_float8(queue, at, weight, Float8::kE4M3, ways);
-  constexpr Float8Ways kBoth{.as_stored = true, .transposed = true};
+    return make_float8(queue, at, weight, Float8::kE4M3, layouts);
+  constexpr Float8Layouts kBoth{.as_stored = true, .transposed = true};
   GXP_ASSERT(kept.memory.memory.bytes >= float8_bytes(weight, kBoth));
   std::byte* place = kept.memory.memory.data;
   if (kept.makes) return make_float8(queue, place, weight, Float8::kE4M3, kBoth);

@@ -20,7 +20,7 @@ struct CudaOpsOptions {
 };
 
 // `stream` is of `device`, a CUDA device; both outlive it. Throws kUnavailable if cuBLASLt, or
-// cuDNN if attention is to be by it alone, cannot be loaded.
+// cuDNN with AttentionBy::kCudnn, cannot be loaded.
 std::unique_ptr<Ops> make_cuda_ops(Stream& stream, Device& device,
                                    const CudaOpsOptions& options = {});
 

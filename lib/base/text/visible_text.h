@@ -1,5 +1,5 @@
-// Text of files and peers as it may go to a terminal or into a log: what a terminal would obey
-// instead of show is shown.
+// Makes text from files and peers safe for a terminal or a log: control characters are shown, not
+// obeyed.
 #pragma once
 
 #include <string>

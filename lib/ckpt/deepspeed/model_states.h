@@ -53,8 +53,8 @@ struct ZeroModel {
 ZeroModel read_model_states(const std::vector<std::string>& paths, bool is_stage_3);
 
 // Stage 0, which partitions nothing: the module's weights, and the optimizer of torch.optim in the
-// same file. That of 16-bit training, whose fp32 weights lie in flat groups, is in
-// OptimizerRecord::lost. Errors: the same.
+// same file. The optimizer state of 16-bit training, whose fp32 weights lie in flat groups, is not
+// read; OptimizerRecord::lost says so. Errors: the same.
 NamedTensors read_unpartitioned(const std::string& path);
 // Whether the file is of stage 0, as the run's settings in it say.
 bool is_unpartitioned(const std::string& path);

@@ -94,13 +94,13 @@ const GgufFamily* gguf_family(std::string_view name) {
   return found == std::end(kGgufFamilies) ? nullptr : found;
 }
 
-struct GgufPlace {
+struct GgufTensorName {
   std::string name;
   GgufForm form;
 };
 
 // Of a tensor of the family's architecture.
-GgufPlace place_of(const std::string& ours, const GgufFamily& family) {
+GgufTensorName place_of(const std::string& ours, const GgufFamily& family) {
   constexpr const char* kDigits = "0123456789";
   const size_t dot = ours.rfind('.');
   std::string pattern = ours.substr(0, dot);
@@ -258,8 +258,9 @@ Support take_settings(const GgufHeader& header, const GgufByName& tensors, const
 }
 
 // The tensor under gxp's name and in its layout.
-NamedTensor from_gguf(const NamedTensor& stored, const GgufPlace& place, const std::string& ours,
-                      const ModelConfig& model, std::optional<StorageDType> widened_from) {
+NamedTensor from_gguf(const NamedTensor& stored, const GgufTensorName& place,
+                      const std::string& ours, const ModelConfig& model,
+                      std::optional<StorageDType> widened_from) {
   NamedTensor tensor = stored;
   const bool was_narrow = widened_from && is_narrow(*widened_from) && is_always_f32(stored.info) &&
                           stored.info.dtype == StorageDType::kF32;
@@ -327,7 +328,7 @@ Support take_gguf_model(const GgufHeader& header, std::vector<NamedTensor>& tens
   std::vector<NamedTensor> taken;
   for (const UnitSpec& unit : make_architecture(read).units) {
     for (const TensorSpec& spec : unit.tensors) {
-      const GgufPlace place = place_of(spec.name, *family);
+      const GgufTensorName place = place_of(spec.name, *family);
       const auto found = left.find(place.name);
       if (found == left.end()) return {false, fmt::format("{} is missing", place.name)};
       if (found->second->info.shape != stored_shape(spec, place.form))
@@ -355,7 +356,7 @@ std::vector<NamedTensor> to_gguf(const std::vector<NamedTensor>& weights,
   const GgufFamily& family = *gguf_family(model.family);
   std::vector<NamedTensor> result;
   for (const NamedTensor& weight : weights) {
-    const GgufPlace place = place_of(weight.info.name, family);
+    const GgufTensorName place = place_of(weight.info.name, family);
     NamedTensor tensor = in_form(weight, place.form, model, GgufDirection::kToGguf);
     tensor.info.name = place.name;
     const bool widens = is_always_f32(tensor.info) && is_narrow(tensor.info.dtype);

@@ -11,11 +11,12 @@
 
 namespace gxp {
 
-// Joins what the ranks have written to the partial directory of `writer.step`, their frozen files
-// or the others as `parts` are, into the file that a single rank would have written: by role, and
-// within a role in the order of `names`, which has each tensor's. So the bytes depend neither on
-// the world size nor on the strategy. The files of the parts stay: publishing removes what it does
-// not list. One part is returned as it is. nullopt if `stop` is requested.
+// Joins files of all ranks in the partial directory of `writer.step` into the one that a single
+// rank would have written; `parts` are either all ranks' frozen files or all ranks' other files.
+// Tensors are ordered by role, and within a role as in `names`, which has the name of each. So the
+// bytes depend neither on the world size nor on the strategy. The files of the parts stay:
+// publishing removes what it does not list. One part is returned as it is. nullopt if `stop` is
+// requested.
 // Errors: as CheckpointWriter's; kCorrupt: a file no longer has the hash that its rank gave it.
 // Cost: reads all bytes twice and writes them once, a block at a time.
 std::optional<FilePart> join_parts(const std::string& dir, const WriterRank& writer,

@@ -12,10 +12,10 @@
 namespace gxp {
 
 // Replaces `file`, complete and durable in the partial directory, by the file of that name in the
-// newest complete checkpoint of `dir`, if that has the same owner, size and hash. Its content is
-// read for that: a file that has been damaged since then is not taken over. Returns whether it was
-// replaced. Throws nothing: where that cannot be known, or the file system has no hard links, which
-// the log says so, and the new file stays.
+// newest complete checkpoint of `dir`, if that has the same owner, size and hash. The older file is
+// read and hashed again, so that one that has been damaged since then is not taken over. Returns
+// whether it was replaced. Throws nothing: if an older file cannot be read, or the file system has
+// no hard links, which the log then says, the new file stays.
 // Cost: the older manifest is read; where it lists the hash, the older file, too.
 bool share_unchanged(const OwnDirectory& partial, const DataFile& file,
                      const std::string& dir) noexcept;

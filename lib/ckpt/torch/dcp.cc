@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -16,6 +15,7 @@
 #include "lib/ckpt/torch/dcp_metadata.h"
 #include "lib/ckpt/torch/dcp_names.h"
 #include "lib/ckpt/torch/optimizer_settings.h"
+#include "lib/ckpt/torch/optimizer_state.h"
 #include "lib/ckpt/torch/pt_metadata.h"
 #include "lib/ckpt/torch/torch_archive.h"
 
@@ -52,11 +52,11 @@ class DcpDirectory {
 
   [[nodiscard]] const DcpMetadata& metadata() const { return metadata_; }
   [[nodiscard]] size_t file_count() const { return files_.size(); }
-  [[nodiscard]] const std::string& path_of(const DcpPlace& place) const {
+  [[nodiscard]] const std::string& path_of(const DcpStorageInfo& place) const {
     return files_[place.file]->path();
   }
-  [[nodiscard]] TorchArchive open(const DcpPlace& place) const;
-  [[nodiscard]] std::vector<DcpPlace> places() const;
+  [[nodiscard]] TorchArchive open(const DcpStorageInfo& place) const;
+  [[nodiscard]] std::vector<DcpStorageInfo> places() const;
   // How many ranks have written it, as the files' names tell.
   [[nodiscard]] std::optional<int> world_size() const;
 
@@ -104,15 +104,15 @@ void refuse_safetensors(const FileRange& range) {
        range.file->path(), range.offset);
 }
 
-TorchArchive DcpDirectory::open(const DcpPlace& place) const {
+TorchArchive DcpDirectory::open(const DcpStorageInfo& place) const {
   const FileRange range =
       FileRange::whole(files_[place.file]).part(place.offset, place.bytes, "an archive");
   refuse_safetensors(range);
   return TorchArchive::open(range);
 }
 
-std::vector<DcpPlace> DcpDirectory::places() const {
-  std::vector<DcpPlace> places;
+std::vector<DcpStorageInfo> DcpDirectory::places() const {
+  std::vector<DcpStorageInfo> places;
   for (const DcpTensor& tensor : metadata_.tensors)
     places.insert(places.end(), tensor.places.begin(), tensor.places.end());
   for (const DcpObject& object : metadata_.objects) places.push_back(object.place);
@@ -121,9 +121,9 @@ std::vector<DcpPlace> DcpDirectory::places() const {
 
 // No byte belongs to two values: a small file does not become a large checkpoint.
 void DcpDirectory::check_places() const {
-  std::vector<DcpPlace> all = places();
-  std::ranges::sort(all, {},
-                    [](const DcpPlace& place) { return std::pair(place.file, place.offset); });
+  std::vector<DcpStorageInfo> all = places();
+  std::ranges::sort(
+      all, {}, [](const DcpStorageInfo& place) { return std::pair(place.file, place.offset); });
   for (size_t i = 0; i < all.size(); ++i) {
     const FileRange file = FileRange::whole(files_[all[i].file]);
     static_cast<void>(file.part(all[i].offset, all[i].bytes, "an archive that .metadata names"));
@@ -145,7 +145,7 @@ NamedTensor open_chunk(const DcpDirectory& directory, const DcpTensor& tensor, s
   const TorchArchive archive = directory.open(tensor.places[chunk]);
   const TensorBox& box = tensor.chunks[chunk];
   NamedTensor part = archive.tensor(archive.root(), tensor.key.text);
-  const DcpPlace& place = tensor.places[chunk];
+  const DcpStorageInfo& place = tensor.places[chunk];
   if (part.info.dtype != tensor.dtype || part.info.shape != box.sizes ||
       part.info.bytes() > place.bytes)
     fail(ErrorKind::kCorrupt,
@@ -170,25 +170,11 @@ std::optional<double> dcp_number(const NamedTensor& tensor) {
     tensor.read(0, {reinterpret_cast<std::byte*>(&number), sizeof(number)});
     return double(number);
   };
-  switch (tensor.info.dtype) {
-    case StorageDType::kF32:
-      return read(float{});
-    case StorageDType::kF64:
-      return read(double{});
-    case StorageDType::kI32:
-      return read(int32_t{});
-    case StorageDType::kI64:
-      return read(int64_t{});
-    default:
-      return std::nullopt;
-  }
-}
-
-std::optional<uint64_t> whole_number(std::optional<double> number) {
-  // Beyond 2^53 a double does not count.
-  if (!number || !(*number >= 0) || *number >= 0x1p53 || std::floor(*number) != *number)
-    return std::nullopt;
-  return uint64_t(*number);
+  if (tensor.info.dtype == StorageDType::kF32) return read(float{});
+  if (tensor.info.dtype == StorageDType::kF64) return read(double{});
+  if (tensor.info.dtype == StorageDType::kI32) return read(int32_t{});
+  if (tensor.info.dtype == StorageDType::kI64) return read(int64_t{});
+  return std::nullopt;
 }
 
 // The steps of the optimizer's parameters, and those that the state dict tells.
@@ -197,7 +183,7 @@ class DcpSteps {
   // `name`: of the weight; "" for the checkpoint's own.
   void add(const std::string& name, bool is_optimizers, std::optional<double> number,
            NamedTensors& result) {
-    const auto step = whole_number(number);
+    const auto step = whole_step(number);
     if (!step) return;
     if (!is_optimizers) {
       told_.insert(*step);
@@ -217,41 +203,6 @@ class DcpSteps {
  private:
   std::set<uint64_t> kept_, told_;
 };
-
-// Returns what the optimizer calls the weights.
-std::map<std::string, std::string> take_dcp_tensors(const DcpDirectory& directory,
-                                                    const std::string& path, DcpSteps& steps,
-                                                    NamedTensors& result) {
-  const std::vector<DcpTensor>& tensors = directory.metadata().tensors;
-  const std::vector<DcpName> names = name_dcp_tensors(tensors);
-  std::set<std::pair<Role, std::string>> taken;
-  std::vector<std::string_view> left_out;
-  std::map<std::string, std::string> parameters;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    if (!names[i].parameter.empty()) parameters.emplace(names[i].parameter, names[i].name);
-    const std::string& key = tensors[i].key.text;
-    if (names[i].use == DcpUse::kLeftOut) {
-      left_out.push_back(key);
-      continue;
-    }
-    NamedTensor tensor = open_dcp_tensor(directory, tensors[i], names[i]);
-    if (names[i].use == DcpUse::kStep) {
-      steps.add(names[i].name, is_dcp_optimizer_state(tensors[i].key.path), dcp_number(tensor),
-                result);
-      continue;
-    }
-    if (!taken.emplace(names[i].role, names[i].name).second)
-      fail(ErrorKind::kCorrupt, "read {}: '{}' is a second {} of '{}'", path, key,
-           to_string(names[i].role), names[i].name);
-    result.tensors.push_back(std::move(tensor));
-  }
-  if (!left_out.empty())
-    result.optimizer.lost.push_back(
-        fmt::format("{}, such as {} (parameters must have names, as get_optimizer_state_dict() "
-                    "gives them)",
-                    counted(left_out.size(), "tensor"), left_out[0]));
-  return parameters;
-}
 
 // Moments have their weight's shape.
 void check_dcp_moments(const NamedTensors& tensors, const std::string& path) {
@@ -273,9 +224,6 @@ void check_dcp_moments(const NamedTensors& tensors, const std::string& path) {
 // The groups of parameters in the making, in the order in which they occur.
 class DcpGroups {
  public:
-  explicit DcpGroups(std::map<std::string, std::string> parameters)
-      : parameters_(std::move(parameters)) {}
-
   void add(const DcpSetting& setting, PickleValue value) {
     settings_.add(setting.key, value);
     Group& group = groups_[setting.group];
@@ -289,7 +237,12 @@ class DcpGroups {
     }
   }
 
-  void finish(NamedTensors& result) {
+  // `weights`: their names, by what the optimizer calls them.
+  void finish(const std::map<std::string, std::string>& weights, NamedTensors& result) {
+    const auto weight = [&](const std::string& parameter) {
+      const auto found = weights.find(parameter);
+      return found == weights.end() ? parameter : found->second;
+    };
     // gxp has written it, and knows this.
     if (!result.config.empty() || !result.optimizer.groups.empty()) return;
     settings_.finish(result);
@@ -327,50 +280,96 @@ class DcpGroups {
   static std::string text_of(PickleValue value) {
     return value.is(PickleKind::kText) ? std::string(value.text()) : value.describe();
   }
-  [[nodiscard]] std::string weight(const std::string& parameter) const {
-    const auto found = parameters_.find(parameter);
-    return found == parameters_.end() ? parameter : found->second;
-  }
 
-  std::map<std::string, std::string> parameters_;
   std::map<std::string, Group, ByNumber> groups_;
   OptimizerGroups settings_;
   std::vector<std::string> lost_;
 };
 
-// One value that is no tensor. Returns whether it is understood.
-bool take_dcp_object(const DcpDirectory& directory, const DcpObject& object, DcpSteps& steps,
-                     DcpGroups& groups, NamedTensors& result) {
-  const auto setting = dcp_setting(object.key.text);
-  if (object.place.bytes > (setting ? kMaxDcpSettingBytes : kMaxDcpObjectBytes)) return false;
-  const TorchArchive archive = directory.open(object.place);
-  const PickleValue value = archive.root();
-  if (setting) groups.add(*setting, value);
-  if (is_dcp_step(object.key.path) && value.is(PickleKind::kInteger)) {
-    steps.add("", is_dcp_optimizer_state(object.key.path), double(value.integer()), result);
-    return true;
-  }
-  if (object.key.text == "gxp" && value.is(PickleKind::kDict)) {
-    take_pt_metadata(value, fmt::format("read {}: 'gxp'", directory.path_of(object.place)), result);
-    return true;
-  }
-  const auto text = scalar_text(value);
-  if (text) result.metadata.emplace(object.key.text, *text);
-  return text || value.is_none() || setting;
-}
+// Reads a checkpoint's values into one result.
+class DcpReader {
+ public:
+  explicit DcpReader(const std::string& path) : path_(path), directory_(path) {}
 
-void take_dcp_objects(const DcpDirectory& directory, const std::string& path, DcpSteps& steps,
-                      DcpGroups groups, NamedTensors& result) {
-  std::vector<std::string_view> left_out;
-  for (const DcpObject& object : directory.metadata().objects) {
-    if (take_dcp_object(directory, object, steps, groups, result)) continue;
-    left_out.push_back(object.key.text);
+  NamedTensors read() && {
+    result_.format = "dcp";
+    result_.world_size = directory_.world_size();
+    take_tensors();
+    check_dcp_moments(result_, path_);
+    take_objects();
+    steps_.finish(result_);
+    return std::move(result_);
   }
-  groups.finish(result);
-  if (!left_out.empty())
-    log_info("{}: left out, since they are neither tensors, numbers nor text: {}", path,
-             fmt::join(left_out, ", "));
-}
+
+ private:
+  void take_tensors() {
+    const std::vector<DcpTensor>& tensors = directory_.metadata().tensors;
+    const std::vector<DcpName> names = name_dcp_tensors(tensors);
+    std::vector<std::string_view> left_out;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (!names[i].parameter.empty()) weights_.emplace(names[i].parameter, names[i].name);
+      if (names[i].use == DcpUse::kLeftOut)
+        left_out.push_back(tensors[i].key.text);
+      else
+        take_tensor(tensors[i], names[i]);
+    }
+    if (!left_out.empty())
+      result_.optimizer.lost.push_back(
+          fmt::format("{}, such as {} (parameters must have names, as get_optimizer_state_dict() "
+                      "gives them)",
+                      counted(left_out.size(), "tensor"), left_out[0]));
+  }
+
+  void take_tensor(const DcpTensor& stored, const DcpName& name) {
+    NamedTensor tensor = open_dcp_tensor(directory_, stored, name);
+    if (name.use == DcpUse::kStep)
+      return steps_.add(name.name, is_dcp_optimizer_state(stored.key.path), dcp_number(tensor),
+                        result_);
+    if (!taken_.emplace(name.role, name.name).second)
+      fail(ErrorKind::kCorrupt, "read {}: '{}' is a second {} of '{}'", path_, stored.key.text,
+           to_string(name.role), name.name);
+    result_.tensors.push_back(std::move(tensor));
+  }
+
+  void take_objects() {
+    std::vector<std::string_view> left_out;
+    for (const DcpObject& object : directory_.metadata().objects)
+      if (!take_object(object)) left_out.push_back(object.key.text);
+    groups_.finish(weights_, result_);
+    if (!left_out.empty())
+      log_info("{}: left out, since they are neither tensors, numbers nor text: {}", path_,
+               fmt::join(left_out, ", "));
+  }
+
+  // A value that is no tensor. Returns whether it is understood.
+  bool take_object(const DcpObject& object) {
+    const auto setting = dcp_setting(object.key.text);
+    if (object.place.bytes > (setting ? kMaxDcpSettingBytes : kMaxDcpObjectBytes)) return false;
+    const TorchArchive archive = directory_.open(object.place);
+    const PickleValue value = archive.root();
+    if (setting) groups_.add(*setting, value);
+    if (is_dcp_step(object.key.path) && value.is(PickleKind::kInteger)) {
+      steps_.add("", is_dcp_optimizer_state(object.key.path), double(value.integer()), result_);
+      return true;
+    }
+    if (object.key.text == "gxp" && value.is(PickleKind::kDict)) {
+      take_pt_metadata(value, fmt::format("read {}: 'gxp'", directory_.path_of(object.place)),
+                       result_);
+      return true;
+    }
+    const auto text = scalar_text(value);
+    if (text) result_.metadata.emplace(object.key.text, *text);
+    return text || value.is_none() || setting;
+  }
+
+  const std::string& path_;
+  const DcpDirectory directory_;
+  NamedTensors result_;
+  std::set<std::pair<Role, std::string>> taken_;
+  std::map<std::string, std::string> weights_;  // by what the optimizer calls them
+  DcpSteps steps_;
+  DcpGroups groups_;
+};
 
 }  // namespace
 
@@ -388,22 +387,12 @@ bool is_dcp(const std::string& path) {
 
 bool is_dcp_file(std::string_view name) { return name == kDcpMetadata || dcp_rank(name); }
 
-NamedTensors read_dcp(const std::string& path) {
-  const DcpDirectory directory(path);
-  NamedTensors result{.format = "dcp"};
-  result.world_size = directory.world_size();
-  DcpSteps steps;
-  auto parameters = take_dcp_tensors(directory, path, steps, result);
-  check_dcp_moments(result, path);
-  take_dcp_objects(directory, path, steps, DcpGroups(std::move(parameters)), result);
-  steps.finish(result);
-  return result;
-}
+NamedTensors read_dcp(const std::string& path) { return DcpReader(path).read(); }
 
 uint64_t verify_dcp(const std::string& path) {
   const DcpDirectory directory(path);
   bool recorded = true;
-  for (const DcpPlace& place : directory.places())
+  for (const DcpStorageInfo& place : directory.places())
     recorded = directory.open(place).verify() && recorded;
   return recorded ? directory.file_count() : 0;
 }

@@ -97,7 +97,7 @@ StorageDType read_dcp_properties(PickleValue value, const std::string& where) {
 }
 
 // Where the chunks of one key lie, by their offsets; what is no tensor has no offset.
-using DcpPlaces = std::map<std::optional<std::vector<uint64_t>>, DcpPlace>;
+using DcpStorageInfos = std::map<std::optional<std::vector<uint64_t>>, DcpStorageInfo>;
 
 std::string offset_text(const std::optional<std::vector<uint64_t>>& offset) {
   return offset ? fmt::format(" at ({})", fmt::join(*offset, ", ")) : "";
@@ -112,10 +112,10 @@ class DcpMetadataReader {
  private:
   void read_paths(PickleValue planner_data);
   void read_places(PickleValue storage_data);
-  DcpPlace read_place(PickleValue info, const std::string& where);
+  DcpStorageInfo read_place(PickleValue info, const std::string& where);
   void read_entries(PickleValue entries);
-  void read_tensor(DcpKey key, PickleValue value, DcpPlaces& places);
-  void take_chunk(PickleValue chunk, DcpPlaces& places, DcpTensor& tensor,
+  void read_tensor(DcpKey key, PickleValue value, DcpStorageInfos& places);
+  void take_chunk(PickleValue chunk, DcpStorageInfos& places, DcpTensor& tensor,
                   const std::string& where);
   DcpKey make_key(std::string_view text) const;
   [[nodiscard]] std::string where_of(std::string_view key) const {
@@ -126,7 +126,7 @@ class DcpMetadataReader {
   std::string where_;
   bool nested_ = false;
   std::unordered_map<std::string_view, PickleValue> paths_;  // texts lie in the pickle
-  std::unordered_map<std::string_view, DcpPlaces> places_;
+  std::unordered_map<std::string_view, DcpStorageInfos> places_;
   std::unordered_map<std::string_view, size_t> files_;
   uint64_t chunks_left_ = kMaxPickleItems;
   DcpMetadata result_;
@@ -143,7 +143,7 @@ void DcpMetadataReader::read_paths(PickleValue planner_data) {
   }
 }
 
-DcpPlace DcpMetadataReader::read_place(PickleValue info, const std::string& where) {
+DcpStorageInfo DcpMetadataReader::read_place(PickleValue info, const std::string& where) {
   const PickleValue members =
       dcp_members(info, "torch.distributed.checkpoint.filesystem._StorageInfo", where);
   const auto transforms = find_member(members, "transform_descriptors", where);
@@ -173,7 +173,7 @@ void DcpMetadataReader::read_places(PickleValue storage_data) {
     const auto given = find_member(index, "offset", where);
     std::optional<std::vector<uint64_t>> offset;
     if (given && !given->is_none()) offset = to_sizes(*given, where + ": offset");
-    const DcpPlace place = read_place(storage_data.value(i), where);
+    const DcpStorageInfo place = read_place(storage_data.value(i), where);
     if (!places_[key].emplace(offset, place).second)
       fail(ErrorKind::kCorrupt, "{}: storage_data locates it twice{}", where, offset_text(offset));
   }
@@ -191,7 +191,7 @@ DcpKey DcpMetadataReader::make_key(std::string_view text) const {
   return key;
 }
 
-void DcpMetadataReader::take_chunk(PickleValue chunk, DcpPlaces& places, DcpTensor& tensor,
+void DcpMetadataReader::take_chunk(PickleValue chunk, DcpStorageInfos& places, DcpTensor& tensor,
                                    const std::string& where) {
   const PickleValue members =
       dcp_members(chunk, std::string(kDcpModule) + "ChunkStorageMetadata", where);
@@ -211,7 +211,7 @@ void DcpMetadataReader::take_chunk(PickleValue chunk, DcpPlaces& places, DcpTens
   places.erase(place);
 }
 
-void DcpMetadataReader::read_tensor(DcpKey key, PickleValue value, DcpPlaces& places) {
+void DcpMetadataReader::read_tensor(DcpKey key, PickleValue value, DcpStorageInfos& places) {
   const std::string where = fmt::format("{}: tensor '{}'", where_, key.text);
   const PickleValue members =
       dcp_members(value, std::string(kDcpModule) + "TensorStorageMetadata", where);
@@ -238,7 +238,7 @@ void DcpMetadataReader::read_entries(PickleValue entries) {
     const std::string_view text = dcp_key_text(entries.key(i), where_ + ": state_dict_metadata");
     if (!keys.insert(text).second)
       fail(ErrorKind::kCorrupt, "{}: the key occurs twice", where_of(text));
-    DcpPlaces& places = places_[text];
+    DcpStorageInfos& places = places_[text];
     const PickleValue value = entries.value(i);
     if (!value.is_call(std::string(kDcpModule) + "BytesStorageMetadata")) {
       read_tensor(make_key(text), value, places);

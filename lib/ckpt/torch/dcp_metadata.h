@@ -29,7 +29,7 @@ namespace gxp {
 constexpr size_t kMaxDcpKeyBytes = 4096;
 
 // In file `file` of DcpMetadata, the archive of one torch.save.
-struct DcpPlace {
+struct DcpStorageInfo {
   size_t file = 0;
   uint64_t offset = 0;
   uint64_t bytes = 0;
@@ -47,12 +47,12 @@ struct DcpTensor {
   std::vector<uint64_t> shape = {};
   // As many; those without elements are left out.
   std::vector<TensorBox> chunks = {};
-  std::vector<DcpPlace> places = {};
+  std::vector<DcpStorageInfo> places = {};
 };
 
 struct DcpObject {
   DcpKey key;
-  DcpPlace place = {};
+  DcpStorageInfo place = {};
 };
 
 struct DcpMetadata {

@@ -12,7 +12,7 @@ namespace gxp {
 struct DcpWritten {
   DcpKey key;
   std::optional<TensorInfo> tensor = {};  // nothing: no tensor
-  DcpPlace place = {};
+  DcpStorageInfo place = {};
 };
 
 // The pickle. `files` are the names that places are in.

@@ -27,7 +27,7 @@ enum class DcpUse : uint8_t {
 struct DcpName {
   DcpUse use = DcpUse::kWeight;
   Role role = Role::kWeight;
-  std::string name = {};       // of the weight, also that an optimizer's step is of
+  std::string name = {};       // of the weight, or of the one that an optimizer's step is for
   std::string parameter = {};  // what the optimizer calls that weight
 };
 
@@ -40,12 +40,12 @@ struct DcpSetting {
 };
 std::optional<DcpSetting> dcp_setting(const std::string& key);
 
-// As many as there are tensors.
+// One name for each tensor, in the same order.
 std::vector<DcpName> name_dcp_tensors(const std::vector<DcpTensor>& tensors);
 
-// For entries that are not tensors: whether it counts steps.
+// Whether the entry at `path`, which is no tensor, counts steps.
 bool is_dcp_step(const std::vector<std::string>& path);
-// Whether it is a part of an optimizer's state.
+// Whether the entry at `path` is a part of an optimizer's state.
 bool is_dcp_optimizer_state(const std::vector<std::string>& path);
 
 }  // namespace gxp

@@ -24,17 +24,18 @@ struct OptimizerSetting {
   std::variant<std::monostate, bool, double, std::array<double, 2>> value = {};
 };
 
-// Whether the weight belongs to the group whose weights decay: matrices, and with
-// optim.decay_vectors all.
+// Whether weight decay applies to the weight: to matrices, or with optim.decay_vectors to all
+// weights.
 bool decays(const TensorInfo& weight, const KeyValues& config);
 
-// All of a group but its parameters; torch's defaults where `config` does not tell. `decays`:
+// All settings of a group of parameters; torch's defaults where `config` has none. `decays`:
 // whether weight decay applies to the group.
 std::vector<OptimizerSetting> adam_settings(const KeyValues& config, bool decays);
 std::vector<OptimizerSetting> sgd_settings(const KeyValues& config, bool decays);
 
-// A group of "param_groups" as it is, but for "params" and "param_names". What is no None, flag,
-// number, text, or list of such is added to `lost` in words. kCorrupt, naming `where`.
+// A group of "param_groups" as it is, without "params" and "param_names". A setting that is not
+// None, a flag, a number, a text or a list of these is described in `lost` instead. kCorrupt,
+// naming `where`.
 ParameterGroup read_parameter_group(PickleValue group, std::vector<std::string>& lost,
                                     const std::string& where);
 // One setting of it; nothing if it cannot be kept.
@@ -44,17 +45,17 @@ void put_setting_json(PickleWriter& pickle, const std::string& json);
 
 void put_setting(PickleWriter& pickle, const OptimizerSetting& setting);
 
-// What the groups of parameters of a file say, for what continues the run.
+// Collects the settings of a file's groups of parameters, from which a run continues.
 class OptimizerGroups {
  public:
-  // One setting of one group. What a run's configuration does not have is passed over.
+  // One setting of one group. Ignored if a run's configuration has no such setting.
   void add(std::string_view key, PickleValue value);
   // "param_groups": all settings of all groups. kCorrupt, naming `where`.
   void add_all(PickleValue groups, const std::string& where);
   // Puts optim.beta1, beta2, eps, weight_decay, ... into `config` and kLastRate into `state`,
-  // unless `tensors` has a configuration. Of two weight decays, one of 0 is that of vectors;
-  // otherwise vectors have the same one (optim.decay_vectors). Settings that differ among the
-  // groups are not among them, and the log says so.
+  // unless `tensors` has a configuration. If groups have two weight decays of which one is 0, that
+  // one is for vectors; with one weight decay, vectors decay too (optim.decay_vectors). Other
+  // settings that differ among the groups are left out, and the log says so.
   void finish(NamedTensors& tensors) const;
 
  private:

@@ -60,12 +60,6 @@ std::optional<double> read_step_of(const TorchArchive& archive, PickleValue valu
   return std::nullopt;
 }
 
-// Beyond 2^53 a double does not count.
-std::optional<uint64_t> whole_step(std::optional<double> step) {
-  if (!step || !(*step >= 0) || *step >= 0x1p53 || std::floor(*step) != *step) return std::nullopt;
-  return uint64_t(*step);
-}
-
 class OptimizerReader {
  public:
   OptimizerReader(const TorchArchive& archive, std::string where)
@@ -237,6 +231,11 @@ void take_tensors(KeptOfParameter& kept, std::vector<NamedTensor>& tensors) {
 }
 
 }  // namespace
+
+std::optional<uint64_t> whole_step(std::optional<double> step) {
+  if (!step || !(*step >= 0) || *step >= 0x1p53 || std::floor(*step) != *step) return std::nullopt;
+  return uint64_t(*step);
+}
 
 OptimizerTensors read_optimizer_state(const TorchArchive& archive, PickleValue optimizer,
                                       const std::vector<OptimizerWeight>& weights,

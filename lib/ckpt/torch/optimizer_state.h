@@ -48,6 +48,10 @@ struct OptimizerWeight {
   bool is_tied = false;
 };
 
+// A step that a file has as a number; nothing if it is no whole number from 0 to 2^53, beyond which
+// a double does not count.
+std::optional<uint64_t> whole_step(std::optional<double> step);
+
 // `optimizer` is a state_dict() of torch.optim. kCorrupt, naming `where`; kIo.
 OptimizerTensors read_optimizer_state(const TorchArchive& archive, PickleValue optimizer,
                                       const std::vector<OptimizerWeight>& weights,

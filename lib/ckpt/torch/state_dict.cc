@@ -12,7 +12,7 @@ constexpr size_t kMaxStateDepth = 64;
 constexpr std::string_view kExtraState = "_extra_state";
 constexpr uint64_t kMaxStateVisits = uint64_t{1} << 20;
 
-// One container on the way from the root to where the walk is.
+// A container that the walk has entered.
 struct StateDictFrame {
   PickleValue container;
   std::string prefix;
@@ -45,48 +45,65 @@ bool is_plain(PickleValue value) {
           value.is_call("torch.device"));
 }
 
+// Walks through the dicts and lists of a state dict, without recursion.
+class StateDictWalk {
+ public:
+  explicit StateDictWalk(const std::string& where) : where_(where) {}
+
+  std::vector<StateDictTensor> run(PickleValue dict) && {
+    path_.push_back({to_dict(dict, where_), ""});
+    while (!path_.empty()) visit_next();
+    if (!extra_.empty())
+      log_info("{}: {} entries that are not tensors are left out, such as {}", where_, kExtraState,
+               extra_.front());
+    return std::move(found_);
+  }
+
+ private:
+  // The next value of the innermost container, which it leaves behind the last one.
+  void visit_next() {
+    StateDictFrame& frame = path_.back();
+    const size_t i = frame.next++;
+    if (i == frame.container.size()) return path_.pop_back();
+    if (++visits_ > kMaxStateVisits)
+      fail(ErrorKind::kCorrupt, "{}: more than {} values; parts of it occur again and again",
+           where_, kMaxStateVisits);
+    const bool is_dict = frame.container.is(PickleKind::kDict);
+    const PickleValue value = is_dict ? frame.container.value(i) : frame.container.item(i);
+    if (is_plain(value)) return;
+    const std::string name =
+        frame.prefix + (is_dict ? key_name(frame.container.key(i), where_) : fmt::format("{}", i));
+    if (is_state_container(value)) return enter(value, name);
+    if (is_tensor(value)) return take(value, name);
+    if (!is_extra_state(name))
+      fail(ErrorKind::kCorrupt, "{}: '{}' is {}", where_, name, describe_unknown(value));
+    extra_.push_back(name);
+  }
+
+  void enter(PickleValue container, const std::string& name) {
+    if (path_.size() == kMaxStateDepth)
+      fail(ErrorKind::kCorrupt, "{}: nested deeper than {}", where_, kMaxStateDepth);
+    path_.push_back({container, name + "."});
+  }
+
+  void take(PickleValue tensor, const std::string& name) {
+    if (!names_.insert(name).second)
+      fail(ErrorKind::kCorrupt, "{}: tensor '{}' occurs twice", where_, name);
+    found_.push_back({name, tensor});
+  }
+
+  const std::string& where_;
+  std::vector<StateDictFrame> path_;  // from the root to the innermost container
+  uint64_t visits_ = 0;
+  std::vector<StateDictTensor> found_;
+  std::unordered_set<std::string> names_;
+  std::vector<std::string> extra_;  // a module's extra state
+};
+
 }  // namespace
 
 std::vector<StateDictTensor> tensors_in(PickleValue dict, const std::string& where) {
-  std::vector<StateDictTensor> found;
-  std::unordered_set<std::string> names;
-  std::vector<std::string> extra;
-  std::vector<StateDictFrame> way = {{to_dict(dict, where), ""}};
-  for (uint64_t visits = 0; !way.empty();) {
-    StateDictFrame& frame = way.back();
-    const bool is_dict = frame.container.is(PickleKind::kDict);
-    const size_t i = frame.next++;
-    if (i == frame.container.size()) {
-      way.pop_back();
-      continue;
-    }
-    if (++visits > kMaxStateVisits)
-      fail(ErrorKind::kCorrupt, "{}: more than {} values; parts of it occur again and again", where,
-           kMaxStateVisits);
-    const PickleValue value = is_dict ? frame.container.value(i) : frame.container.item(i);
-    if (is_plain(value)) continue;
-    std::string name =
-        frame.prefix + (is_dict ? key_name(frame.container.key(i), where) : fmt::format("{}", i));
-    if (is_state_container(value)) {
-      if (way.size() == kMaxStateDepth)
-        fail(ErrorKind::kCorrupt, "{}: nested deeper than {}", where, kMaxStateDepth);
-      way.push_back({value, name + "."});
-      continue;
-    }
-    if (!is_tensor(value) && is_extra_state(name)) {
-      extra.push_back(std::move(name));
-      continue;
-    }
-    if (!is_tensor(value))
-      fail(ErrorKind::kCorrupt, "{}: '{}' is {}", where, name, describe_unknown(value));
-    if (!names.insert(name).second)
-      fail(ErrorKind::kCorrupt, "{}: tensor '{}' occurs twice", where, name);
-    found.push_back({std::move(name), value});
-  }
-  if (!extra.empty())
-    log_info("{}: {} entries that are not tensors are left out, such as {}", where, kExtraState,
-             extra.front());
-  return found;
+  return StateDictWalk(where).run(dict);
 }
 
 }  // namespace gxp

@@ -130,7 +130,7 @@ class LibraryEngine : public Engine {
   Device& device_;
 };
 
-// For engines that select algorithms themselves. kConfig: a setting names one.
+// For engines that select algorithms themselves. kConfig: a setting names an algorithm.
 void require_own_choice(std::string_view engine, const SelectionSettings& settings);
 
 }  // namespace gxp

@@ -33,8 +33,8 @@ std::vector<Value> gather_values(int rank, int world_size, const Value& mine, co
   return all;
 }
 
-// What all texts of one call have together at most: as much as a checkpoint's manifest, for which
-// the longest of them are.
+// The most bytes that all texts of one call may have together: the longest are those that make up a
+// checkpoint's manifest.
 inline constexpr uint64_t kMaxGatheredBytes = uint64_t{1} << 30;
 
 // [collective] Every rank's text, in order of rank. Errors: those of `run`, and text_offsets().
@@ -43,12 +43,13 @@ inline constexpr uint64_t kMaxGatheredBytes = uint64_t{1} << 30;
 std::vector<std::string> gather_texts(int rank, int world_size, std::string_view mine,
                                       const RunCall& run);
 
-// The offset of each text in their concatenation, and at last the total size. Pure. Sizes come
-// from the ranks: kPeer, naming the rank, if one is negative or the sum exceeds kMaxGatheredBytes.
+// The offset of each text in their concatenation, and after the last one the total size. Pure.
+// Sizes come from the ranks: kPeer, naming the rank, if one is negative or the sum exceeds
+// kMaxGatheredBytes.
 std::vector<size_t> text_offsets(std::span<const int64_t> sizes);
 
-// A rank's arguments of a split; a color below 0: no group. And the ranks with that color, ordered
-// by (key, rank).
+// A rank's arguments of Communicator::split(); a color below 0: no group. ranks_of_color() returns
+// the ranks with that color, ordered by (key, rank).
 struct SplitRequest {
   int64_t color = 0;
   int64_t key = 0;

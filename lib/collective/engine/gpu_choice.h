@@ -1,6 +1,6 @@
-// Which engine `auto` takes for ranks that compute on GPUs: a pure function of what the ranks say,
-// with its reason in words. The model, for an all-reduce of K = kModelBytes, a full bucket, among p
-// ranks, of which each moves M = 2 (p - 1) / p K:
+// Which engine `auto` takes for ranks that compute on GPUs: a pure function of facts about the
+// ranks, which also gives the reason in words. The model, for an all-reduce of K = kModelBytes, a
+// full bucket, among p ranks, of which each moves M = 2 (p - 1) / p K:
 //
 //   way                                        seconds
 //   NCCL                                       15 us + M / 25 GB/s
@@ -23,7 +23,7 @@
 
 namespace gxp {
 
-// What one rank says.
+// The facts about one rank.
 struct GpuRankFacts {
   std::string host;
   std::string gpu;  // its name (DeviceSharing::identity()); "": it computes on none
@@ -34,7 +34,7 @@ struct GpuRankFacts {
 struct GpuChoice {
   std::string engine;   // "native", "nccl"
   std::string reason;   // "" where no rank has a GPU
-  bool staged = false;  // through memory of the host
+  bool staged = false;  // through host memory
 };
 
 inline constexpr double kModelBytes = 25 << 20;

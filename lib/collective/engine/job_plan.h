@@ -12,12 +12,11 @@ namespace gxp {
 
 // `file`: as gxp topo plan writes it (topo/plan/plan_file.h); empty: an empty plan. `hosts`: of each
 // rank, numbered from 0 in order of appearance; empty: all on one.
-//   Errors  kIo, kCorrupt: there is no such plan, with the command that writes one; kConfig: as
-//   plan_for_ranks().
+//   Errors  kIo, kCorrupt: no such plan, and the message names the command that writes one;
+//           kConfig: as plan_for_ranks().
 RankPlan plan_for_job(const std::string& file, int ranks, std::span<const int> hosts);
 
-// Rank 0's plan, on all ranks: the file may differ between hosts. Called by
-// all or none.
+// Rank 0's plan, on all ranks, since the file may differ between hosts. All ranks call it, or none.
 RankPlan share_plan_for_job(const std::string& file, std::span<const int> hosts, Store& store,
                             int ranks, Deadline deadline);
 

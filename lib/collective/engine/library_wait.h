@@ -13,7 +13,7 @@ namespace gxp {
 
 // Returns when done(): tests it until then, since `library` makes progress only while it is called,
 // and other ranks may need this core. Exceptions of done() are passed on.
-//   Threads  the one that may call the library; the flag is set from any.
+//   Threads  only the one that may call the library; any thread may set the flag.
 //   Errors   kPeer: the deadline has passed, or the flag is set, whose reason is the message.
 template <class Done>
 void wait_for_ranks(std::string_view library, const AbortFlag& aborted, const Done& done,

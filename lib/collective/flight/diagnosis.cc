@@ -21,7 +21,7 @@ uint32_t sequence_of(const FlightEntry& entry) { return std::get<Call>(entry.cal
 
 bool is_collective(const FlightEntry& entry) { return std::holds_alternative<Call>(entry.call); }
 
-// Whether both are the same call number of the same group; messages are one only with themselves.
+// Whether both entries are the same call of the same group. A message is the same only as itself.
 bool same_operation(const FlightEntry& a, const FlightEntry& b) {
   if (!is_collective(a) || !is_collective(b)) return &a == &b;
   return a.group == b.group && a.leader == b.leader && sequence_of(a) == sequence_of(b);
@@ -49,8 +49,8 @@ class WaitGraph {
   [[nodiscard]] double running_s(int rank) const {
     return double(record(rank)->taken_ns - running(rank)->entered_ns) / 1e9;
   }
-  // What the rank has called, now or before, as `operation`, a collective; null also if its record
-  // does not reach that far back.
+  // The rank's own entry for the collective `operation`, current or past; null if it has none, or
+  // its record does not reach that far back.
   [[nodiscard]] const FlightEntry* entry_in(int rank, const FlightEntry& operation) const {
     if (!is_collective(operation) || record(rank) == nullptr) return nullptr;
     const auto group = record(rank)->groups.find(operation.group);
@@ -261,33 +261,42 @@ std::string describe_others(const WaitGraph& ranks, int culprit, const FlightEnt
                             more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
-// The ranks of `circle` each wait for the next one, the last for the first.
-Finding describe_circle(const WaitGraph& ranks, std::vector<int> circle) {
-  std::rotate(circle.begin(), std::min_element(circle.begin(), circle.end()), circle.end());
+// In a circle within one collective, the message that the rank of the least step has not received.
+std::optional<Finding> find_lost_in_step(const WaitGraph& ranks, std::span<const int> circle) {
   const FlightEntry& first = *ranks.running(circle[0]);
   const auto in_first = [&](int rank) { return same_operation(*ranks.running(rank), first); };
-  if (is_collective(first) && std::all_of(circle.begin(), circle.end(), in_first)) {
-    const auto least = std::min_element(circle.begin(), circle.end(), [&](int a, int b) {
-      return ranks.running(a)->step < ranks.running(b)->step;
-    });
-    const int sender = ranks.waits_for(*least);
-    return {
-        {sender, fmt::format("rank {} has received no message from it in {}, where the ranks wait "
-                             "for each other in a circle: is a link slow, or was a message lost?{}",
-                             *least, describe_sized(first), describe_others(ranks, -1, first))}};
-  }
-  // Who is in a later operation has sent its part of the former: that is on its way.
+  if (!is_collective(first) || !std::ranges::all_of(circle, in_first)) return std::nullopt;
+  const int least =
+      *std::ranges::min_element(circle, {}, [&](int rank) { return ranks.running(rank)->step; });
+  const int sender = ranks.waits_for(least);
+  return {
+      {{sender, fmt::format("rank {} has received no message from it in {}, where the ranks wait "
+                            "for each other in a circle: is a link slow, or was a message lost?{}",
+                            least, describe_sized(first), describe_others(ranks, -1, first))}}};
+}
+
+// In a circle over several operations, a message of an operation that its sender has left behind.
+std::optional<Finding> find_lost_before(const WaitGraph& ranks, std::span<const int> circle) {
   for (const int rank : circle) {
     const FlightEntry& operation = *ranks.running(rank);
     const int sender = ranks.waits_for(rank);
     if (!is_collective(operation) || same_operation(*ranks.running(sender), operation) ||
         !ranks.has_entered(sender, operation))
       continue;
-    return {{sender,
-             fmt::format("rank {} has received no message from it in {}, of which it has done its "
-                         "part: is a link slow or cut, or was a message lost?{}",
-                         rank, describe_sized(operation), describe_others(ranks, -1, operation))}};
+    return {
+        {{sender,
+          fmt::format("rank {} has received no message from it in {}, of which it has done "
+                      "its part: is a link slow or cut, or was a message lost?{}",
+                      rank, describe_sized(operation), describe_others(ranks, -1, operation))}}};
   }
+  return std::nullopt;
+}
+
+// The ranks of `circle` each wait for the next one, the last for the first.
+Finding describe_circle(const WaitGraph& ranks, std::vector<int> circle) {
+  std::rotate(circle.begin(), std::ranges::min_element(circle), circle.end());
+  if (auto lost = find_lost_in_step(ranks, circle)) return *std::move(lost);
+  if (auto lost = find_lost_before(ranks, circle)) return *std::move(lost);
   std::vector<std::string> waits;
   for (const int rank : circle)
     waits.push_back(fmt::format("rank {} in {} waits for rank {}", rank,
@@ -296,15 +305,29 @@ Finding describe_circle(const WaitGraph& ranks, std::vector<int> circle) {
                                   fmt::join(waits, ", "))}};
 }
 
-// An explicit chain may close although a rank is missing, where a rank that waits for several has
-// named but one.
-std::optional<int> missing_from(const WaitGraph& ranks, std::span<const int> circle, int* waiting) {
+// From `start`, each rank that the one before waits for.
+struct WaitChain {
+  std::vector<int> ranks;
+  bool is_circle = false;  // the last one waits for the first
+};
+
+WaitChain follow_waits(const WaitGraph& ranks, int start) {
+  std::vector<int> chain = {start};
+  for (int next = ranks.waits_for(start); next >= 0; next = ranks.waits_for(next)) {
+    const auto seen = std::ranges::find(chain, next);
+    if (seen != chain.end()) return {{seen, chain.end()}, true};
+    chain.push_back(next);
+  }
+  return {chain};
+}
+
+// A rank that waits for several has named one of them, so a chain may close into a circle although
+// another rank is missing: the waiting rank and the missing one.
+std::optional<std::pair<int, int>> find_missing(const WaitGraph& ranks,
+                                                std::span<const int> circle) {
   for (const int rank : circle) {
-    for (const int absent : ranks.absent_from(*ranks.running(rank))) {
-      if (ranks.running(absent) != nullptr) continue;
-      *waiting = rank;
-      return absent;
-    }
+    for (const int absent : ranks.absent_from(*ranks.running(rank)))
+      if (ranks.running(absent) == nullptr) return std::pair(rank, absent);
   }
   return std::nullopt;
 }
@@ -316,23 +339,14 @@ std::optional<Finding> diagnose(std::span<const RankReport> reports, int asked_b
   if (auto mismatch = find_mismatch(ranks)) return mismatch;
   const int start = ranks.first_waiting(asked_by);
   if (start < 0) return std::nullopt;
-  std::vector<int> chain = {start};
-  for (;;) {
-    const int next = ranks.waits_for(chain.back());
-    if (next < 0) break;
-    const auto seen = std::find(chain.begin(), chain.end(), next);
-    if (seen != chain.end()) {
-      chain.erase(chain.begin(), seen);
-      int waiting = -1;
-      const auto absent = missing_from(ranks, chain, &waiting);
-      if (!absent) return describe_circle(ranks, chain);
-      chain = {waiting, *absent};
-      break;
-    }
-    chain.push_back(next);
+  WaitChain chain = follow_waits(ranks, start);
+  if (chain.is_circle) {
+    const auto missing = find_missing(ranks, chain.ranks);
+    if (!missing) return describe_circle(ranks, chain.ranks);
+    chain.ranks = {missing->first, missing->second};
   }
-  const int culprit = chain.back();
-  const int waiting = chain.size() > 1 ? chain[chain.size() - 2] : culprit;
+  const int culprit = chain.ranks.back();
+  const int waiting = chain.ranks.size() > 1 ? chain.ranks.end()[-2] : culprit;
   const FlightEntry& operation = *ranks.running(waiting);
   return Finding{{culprit, headline(ranks, culprit, operation, waiting) +
                                describe_others(ranks, culprit, operation)}};

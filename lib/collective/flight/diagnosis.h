@@ -29,8 +29,8 @@ struct RankReport {
   std::optional<FlightRecord> record;  // of one that answers; none if it has no recorder
 };
 
-// Nothing if no rank is in an operation. `ranks` by rank. Not settled while ranks disagree on what
-// to call, as many on either side, and others are still to come. Pure.
+// Nothing if no rank is in an operation. `ranks` by rank. The finding is not settled while as many
+// ranks have made one call as another, and others are still to come. Pure.
 std::optional<Finding> diagnose(std::span<const RankReport> ranks, int asked_by);
 
 // This rank answers inquiries from `recorder`; in rank 0's process `server` is not null, makes

@@ -40,22 +40,23 @@ struct GroupTopology {
 // Equal rounds. Amounts are parts of the logical buffer: 1 is all of it.
 struct Round {
   int times = 1;
-  double busiest = 0;       // most that a rank sends to its host, or receives from there
-  double moved = 0;         // all messages inside the host that has most
+  double busiest = 0;       // most that a rank sends within its host, or receives
+  double moved = 0;         // all messages inside the host with the most
   double folded = 0;        // most that a rank folds
   double folded_total = 0;  // all folds of the host that has most
   double folded_later = 0;  // most that a rank folds after it has arrived
   double copied = 0;        // most that a rank copies within its memory
   double crossing = 0;      // most that leaves or reaches a host
   bool messages = false;    // there are some, if only empty ones
-  // Some rank's send follows what the rank received, not a send of its own before, behind which
-  // the time of its first byte would be hidden; so do all sends of the first round.
+  // Some rank sends right after it has received: the latency of that message is not hidden behind
+  // an earlier send. True of the first round as well.
   bool after_wait = false;
-  // Some rank receives from a rank that is new to it, and not its first: that rank may not have run
-  // yet where ranks share a core.
+  // Some rank receives from a rank that it has not heard from, though from others: where ranks
+  // share a core, the new one may not have run yet.
   bool hears_another = false;
   bool everybody = false;  // all ranks receive
-  // Every rank receives, and sends what follows the round before, to another rank than its source.
+  // Every rank receives, and passes on what the round before brought, to another rank than the one
+  // that sent it.
   bool all_relay = false;
   bool operator==(const Round&) const = default;
 };
@@ -75,9 +76,9 @@ class CostModel {
   // with `bytes`. Cost: below 1 us.
   [[nodiscard]] double seconds(const Algorithm& algorithm, double bytes, double segment_bytes,
                                MemoryOrigin origin) const;
-  // Seconds that the profile has measured for the algorithm itself, if it has: with so many ranks
-  // over this transport, all on one host or one on each, and the segment that the model gives it.
-  // Never falls with `bytes`. Cost: as seconds().
+  // The time of the algorithm itself, if the profile has a measurement: with this number of ranks
+  // over this transport, all on one host or one on each, and the model's segment. Never falls with
+  // `bytes`. Cost: as seconds().
   [[nodiscard]] std::optional<double> measured(const Algorithm& algorithm, double bytes,
                                                MemoryOrigin origin) const;
   // Whether the ranks run it in memory that they share, without messages.

@@ -18,7 +18,7 @@
 // curves of its own, over the bytes of the logical buffer:
 //   direct-COLLECTIVE  in memory from Communicator::allocate()
 //   staged-COLLECTIVE  in any other memory
-// Each is the least of the ways that it can go (shared_ways.h), where those were measured:
+// Each is the least of the methods that it can take (shared_methods.h), where those were measured:
 //   copied-COLLECTIVE, placed-COLLECTIVE, cma-COLLECTIVE, tiles-COLLECTIVE
 // The model is off by a tenth or more, which is too much to choose by. So a calibration also runs
 // what it has a model of; over the bytes of the logical buffer, each with the segment that the
@@ -125,8 +125,8 @@ void save_profile(const Profile& profile, const std::string& path);
 // $GXP_PROFILE, else gxp/profile.toml in $XDG_CACHE_HOME or ~/.cache; "" if none is set.
 std::string default_profile_path(const Environment& environment);
 
-// The one that a user means by `name`: a file; "builtin"; or by "" the file at the default path,
-// and without it the built-in one. Errors as load_profile().
+// The profile that `name` stands for: a file; "builtin"; or by "" the file at the default path, and
+// without it the built-in one. Errors as load_profile().
 Profile find_profile(const std::string& name, const Environment& environment);
 
 }  // namespace gxp

@@ -16,7 +16,7 @@
 #include "lib/base/text/near_match.h"
 #include "lib/base/text_file.h"
 #include "lib/collective/tune/profile.h"
-#include "lib/collective/tune/shared_ways.h"
+#include "lib/collective/tune/shared_methods.h"
 #include "lib/config/toml_reader.h"
 
 namespace gxp {
@@ -36,10 +36,10 @@ std::vector<std::string> curve_names() {
       names.push_back(shared_curve_name(collective, origin));
     }
   }
-  for (const SharedWay way :
-       {SharedWay::kCopied, SharedWay::kPlaced, SharedWay::kCma, SharedWay::kTiles}) {
+  for (const SharedMethod method :
+       {SharedMethod::kCopied, SharedMethod::kPlaced, SharedMethod::kCma, SharedMethod::kTiles}) {
     for (const Collective collective : collectives())
-      names.push_back(way_curve_name(way, collective));
+      names.push_back(method_curve_name(method, collective));
   }
   for (const Algorithm& algorithm : algorithms()) names.push_back(message_curve_name(algorithm));
   return names;

@@ -12,7 +12,7 @@
 #include "lib/base/error.h"
 #include "lib/base/find_row.h"
 #include "lib/base/text/time_text.h"
-#include "lib/collective/tune/shared_ways.h"
+#include "lib/collective/tune/shared_methods.h"
 
 namespace gxp {
 namespace {
@@ -96,7 +96,7 @@ CallShape shape_of(const Call& call, const AlgorithmPlan& plan, const GroupTopol
 AlgorithmPlan select_algorithm(const Call& call, const SelectionSettings& settings,
                                const CostModel& model, MemoryOrigin origin) {
   const Collective collective = call.collective;
-  const Algorithm* wanted = parse_shared_way(settings.algorithm)
+  const Algorithm* wanted = parse_shared_method(settings.algorithm)
                                 ? find_shared_algorithm(collective)
                                 : find_algorithm(settings.algorithm, collective);
   std::vector<Candidate> candidates;
@@ -131,8 +131,9 @@ AlgorithmPlan select_algorithm(const Call& call, const SelectionSettings& settin
 std::vector<std::string> algorithm_choices() {
   std::vector<std::string> names = {"auto"};
   for (const std::string_view name : algorithm_names()) names.emplace_back(name);
-  for (const SharedWay way : {SharedWay::kCopied, SharedWay::kCma, SharedWay::kTiles})
-    names.emplace_back(to_string(way));
+  for (const SharedMethod method :
+       {SharedMethod::kCopied, SharedMethod::kCma, SharedMethod::kTiles})
+    names.emplace_back(to_string(method));
   return names;
 }
 

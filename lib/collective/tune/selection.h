@@ -13,7 +13,7 @@
 #include "lib/collective/algorithm/call.h"
 #include "lib/collective/tune/cost_model.h"
 #include "lib/collective/tune/profile.h"
-#include "lib/collective/tune/shared_ways.h"
+#include "lib/collective/tune/shared_methods.h"
 
 namespace gxp {
 
@@ -29,8 +29,8 @@ struct AlgorithmPlan {
   const Algorithm* algorithm = nullptr;
   int channels = 1;
   size_t segment_bytes = 1;      // unit of pipelining; all of the buffer where that does not pay
-  double predicted_seconds = 0;  // as measured, where that decided
-  SharedWay way = SharedWay::kMessages;  // where ranks share memory
+  double predicted_seconds = 0;  // the measured time, where measurements decided
+  SharedMethod method = SharedMethod::kMessages;  // where ranks share memory
   std::string reason;  // "11.2 us measured; next is ring, 19 us", or "... predicted; ..."
 };
 
@@ -38,12 +38,13 @@ struct AlgorithmPlan {
 // cache lines.
 CallShape shape_of(const Call& call, const AlgorithmPlan& plan, const GroupTopology& topology);
 
-// A collective that has no algorithm of the wanted name takes its best.
+// Chooses how a call runs. A name in `settings` of which this collective has no algorithm counts as
+// auto.
 // Cost: a few microseconds, and the reason's text.
 AlgorithmPlan select_algorithm(const Call& call, const SelectionSettings& settings,
                                const CostModel& model, MemoryOrigin origin);
 
-// The values that a user may set: "auto", the algorithms, and the ways of shared memory.
+// The values that a user may set: "auto", the algorithms, and the methods of shared memory.
 std::vector<std::string> algorithm_choices();
 
 // Throws kConfig, with the names there are, unless `wanted` is "auto" or some algorithm's name.

@@ -15,17 +15,17 @@ double handshake_seconds(const LinkClass* measured) {
 }
 
 bool leaves_open(const SelectionSettings& settings) {
-  return settings.algorithm == "auto" || wanted_way(settings);
+  return settings.algorithm == "auto" || wanted_method(settings);
 }
 
 }  // namespace
 
-std::optional<SharedWay> wanted_way(const SelectionSettings& settings) {
-  return parse_shared_way(settings.algorithm);
+std::optional<SharedMethod> wanted_method(const SelectionSettings& settings) {
+  return parse_shared_method(settings.algorithm);
 }
 
 AlgorithmPlan select_with_sharing(const Call& call, const SelectionSettings& settings,
-                                  const CostModel& model, const WayLimits& limits,
+                                  const CostModel& model, const MethodLimits& limits,
                                   MemoryOrigin origin) {
   const size_t bytes = call.bytes();
   const bool ordinary = origin == MemoryOrigin::kOrdinary;
@@ -35,7 +35,8 @@ AlgorithmPlan select_with_sharing(const Call& call, const SelectionSettings& set
   };
   AlgorithmPlan plan = select(settings);
   if (!topology.shared_arena) return plan;
-  const LinkClass* const ways = find_ways(model.profile(), topology.transport, topology.world_size);
+  const LinkClass* const methods =
+      find_methods(model.profile(), topology.transport, topology.world_size);
   const Algorithm* const shared_row = find_shared_algorithm(call.collective);
   if (!model.in_shared_memory(*plan.algorithm) && shared_row != nullptr && leaves_open(settings)) {
     SelectionSettings shared = settings;
@@ -43,7 +44,7 @@ AlgorithmPlan select_with_sharing(const Call& call, const SelectionSettings& set
     AlgorithmPlan without_messages = select(shared);
     const bool comparable =
         messages_compete(model.profile(), topology.transport, topology.world_size);
-    const double handshake = ordinary ? handshake_seconds(ways) : 0;
+    const double handshake = ordinary ? handshake_seconds(methods) : 0;
     if (comparable && plan.predicted_seconds + handshake < without_messages.predicted_seconds)
       return plan;
     plan = std::move(without_messages);
@@ -51,9 +52,9 @@ AlgorithmPlan select_with_sharing(const Call& call, const SelectionSettings& set
         fmt::format("{}; ranks share memory", plan.reason.substr(0, plan.reason.find(';')));
   }
   if (model.in_shared_memory(*plan.algorithm)) {
-    const SharedWays taken = fastest_ways(ways, call.collective, bytes, limits);
-    plan.way = ordinary ? taken.ordinary : taken.communicator;
-    plan.reason += "; by " + describe_ways(ways, call.collective, bytes, limits, !ordinary);
+    const SharedMethods taken = fastest_methods(methods, call.collective, bytes, limits);
+    plan.method = ordinary ? taken.ordinary : taken.communicator;
+    plan.reason += "; by " + describe_methods(methods, call.collective, bytes, limits, !ordinary);
     if (!limits.wanted) plan.reason += ", until calls measure another as faster";
   }
   return plan;

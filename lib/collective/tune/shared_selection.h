@@ -1,4 +1,4 @@
-// select_algorithm() (selection.h) for ranks that may share memory: they take the ways of shared
+// select_algorithm() (selection.h) for ranks that may share memory: they take the methods of shared
 // memory, unless messages were measured to be faster, the cost of agreeing on messages included.
 #pragma once
 
@@ -6,17 +6,17 @@
 
 #include "lib/collective/algorithm/call.h"
 #include "lib/collective/tune/selection.h"
-#include "lib/collective/tune/shared_ways.h"
+#include "lib/collective/tune/shared_methods.h"
 
 namespace gxp {
 
-// The plan and its reason name the way. Cost: that of select_algorithm(), twice where messages
+// The plan and its reason name the method. Cost: that of select_algorithm(), twice where messages
 // lose.
 AlgorithmPlan select_with_sharing(const Call& call, const SelectionSettings& settings,
-                                  const CostModel& model, const WayLimits& limits,
+                                  const CostModel& model, const MethodLimits& limits,
                                   MemoryOrigin origin);
 
-// The value of WayLimits::wanted for the algorithm in the settings.
-std::optional<SharedWay> wanted_way(const SelectionSettings& settings);
+// The value of MethodLimits::wanted for the algorithm in the settings.
+std::optional<SharedMethod> wanted_method(const SelectionSettings& settings);
 
 }  // namespace gxp

@@ -1,16 +1,18 @@
 // The rank identity of this process, which its launcher passes in environment variables.
 //
 // Launchers nest (mpirun in a Slurm allocation, torchrun under srun), and each leaves its variables
-// to those inside it; so the innermost one wins. In order, with the sure sign of each:
+// to those inside it; so the innermost one wins. In this order, with the variable that identifies
+// each:
 //   gxp launcher      GXP_RANK                     lib/net/launch/launcher.h
 //   torchrun          TORCHELASTIC_RUN_ID
 //   Open MPI          OMPI_COMM_WORLD_RANK
 //   MPICH             PMI_RANK and PMI_SIZE, not set by Slurm   (Hydra)
 //   Slurm step        SLURM_STEP_ID                a batch script without srun has none
 //   environment RANK  RANK                         torchrun's names, set by hand or by a Pod
-//   single process    nothing of these
-// A RANK or WORLD_SIZE that contradicts MPI or Slurm is an error: one of the two is stale. So is a
-// WORLD_SIZE above 1 without RANK, or a PMI_RANK without PMI_SIZE, where nothing else is set.
+//   single process    none of these
+// A RANK or WORLD_SIZE that contradicts MPI or Slurm is an error: one of the two is stale. A
+// WORLD_SIZE above 1 without RANK, or a PMI_RANK without PMI_SIZE, is an error too, unless another
+// launcher has set its variables.
 //
 // Where rank 0's store listens: MASTER_ADDR and MASTER_PORT where they are set. Otherwise
 //   torchrun  MASTER_PORT + 1000, as torchrun's own store holds MASTER_PORT, and that of the next
@@ -40,7 +42,7 @@ namespace gxp {
 // Throws kConfig if the list is empty or a bracket is not closed.
 std::string first_host(std::string_view hosts);
 
-// One count a host, in the order of the host list: "2(x2),1" gives 2, 2, 1. Throws kConfig.
+// One count per host, in the order of the host list: "2(x2),1" gives 2, 2, 1. Throws kConfig.
 std::vector<int> tasks_per_host(std::string_view counts);
 
 inline constexpr int kDefaultMasterPort = 29511;
@@ -62,7 +64,7 @@ struct RankIdentity {
   int rank = 0;
   int world_size = 1;
   int local_rank = 0;
-  int local_world_size = 1;  // of a bare RANK that does not say: what is known, local_rank + 1
+  int local_world_size = 1;               // for a bare RANK without it: at least local_rank + 1
   std::string master_addr = "127.0.0.1";  // "": the launcher does not say
   int master_port = 0;                    // 0, without a launcher only: any
   LauncherKind launcher = LauncherKind::kNone;
@@ -74,14 +76,14 @@ struct RankIdentity {
 // Pure. Throws kConfig, naming variable and value, if one is malformed, missing, out of range or
 // contradicts another.
 RankIdentity identity_from(const Environment& environment);
-// The same for a process that is asked to start ranks itself. To be its launcher's only rank, as in
-// a shell by "srun --pty" or a notebook by "mpirun -n 1", is then to be no rank:
+// The same for a process that is asked to start ranks itself. If its launcher has started it as the
+// only rank, as a shell by "srun --pty" or a notebook by "mpirun -n 1", the launcher is ignored:
 // LauncherKind::kNone.
 RankIdentity identity_of_starter(const Environment& environment);
 
 // "localhost", "127.x.y.z", "::1": an address that no other host can reach.
 bool is_loopback(std::string_view host);
-// The same, "0.0.0.0" and "::": where each host reaches itself.
+// Whether is_loopback(), or "0.0.0.0" or "::": addresses by which each host reaches itself.
 bool leads_to_itself(std::string_view host);
 
 }  // namespace gxp

@@ -14,10 +14,10 @@
 namespace gxp {
 
 // Called once by every rank, with the number of its inherited socket, which stays open. Rank 0
-// gives `text`, without white space, up to 900 characters; the others' is not looked at. Returns
-// rank 0's text when all ranks have called it. Nothing: the process manager listens no more, as an
-// earlier program of this rank has spoken to it. Throws kPeer: its answer is not PMI-1, is an
-// error, or is late, for example if a rank does not arrive.
+// gives `text`, without white space, up to 900 characters; other ranks' texts are ignored. Returns
+// rank 0's text when all ranks have called it. Nothing if the process manager no longer listens,
+// because an earlier program of this rank has used the protocol. Throws kPeer: its answer is not
+// PMI-1, is an error, or is late, for example if a rank does not arrive.
 std::optional<std::string> pass_by_pmi(int socket, bool is_rank_0, std::string_view text,
                                        Deadline deadline);
 

@@ -10,7 +10,7 @@
 
 namespace gxp {
 
-// Called once by every rank. Rank 0 gives `text`; the others' is not looked at. Returns rank 0's
+// Called once by every rank. Rank 0 gives `text`; other ranks' texts are ignored. Returns rank 0's
 // text when all ranks have called it. Throws kUnavailable if there is no library or no server,
 // kPeer if the server says no or is late, as when a rank does not come.
 std::string pass_by_pmix(bool is_rank_0, std::string_view text, Deadline deadline);

@@ -20,8 +20,8 @@ class ExitMessages {
 
   // The lines taken since the last call, each cause once with all its ranks, as the log writes
   // them: "gxp[rank 0, 2] error CAUSE". The messages of `culprit` come first. Left out: causes that
-  // were returned before, lines that quote a rank which has printed the same itself and, if the
-  // culprit was killed, which the launcher reports, that its connection ended.
+  // were returned before; lines that quote a rank which has printed the same itself; and, if the
+  // culprit was killed, which the launcher reports, lines that say that its connection ended.
   std::vector<std::string> take_new(int culprit, bool was_killed = false);
 
  private:

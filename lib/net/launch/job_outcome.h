@@ -13,8 +13,9 @@ namespace gxp {
 
 class JobOutcome {
  public:
-  // `rank` has ended with this wait status. An end by a signal that the launcher has sent, with
-  // 128 + its number, or with 128 + that of a signal that asks to stop, is no failure.
+  // `rank` has ended with this wait status. It is no failure if the rank was ended by a signal that
+  // the launcher has sent, or exited with 128 + the number of such a signal or of one that asks to
+  // stop.
   void add(const ChildProcess& rank, int status);
   // The launcher itself has got this signal. A signal that killed a rank is not that rank's failure
   // either: it was sent to all processes of the job.
@@ -25,7 +26,7 @@ class JobOutcome {
   // Whether the culprit was killed by a signal that asks to stop, which the launcher has not got
   // yet.
   [[nodiscard]] bool killed_by_stop_signal() const;
-  // Whether nothing has failed but ranks that were killed by a signal of the launcher's own.
+  // Whether the only failures are ranks that the launcher itself has killed by a signal.
   [[nodiscard]] bool stopped() const;
   // The rank to blame: the first with the gravest failure.
   [[nodiscard]] int culprit() const { return culprit_; }

@@ -8,9 +8,9 @@
 namespace gxp {
 
 // SIGPIPE must be blocked or ignored. After the reader has gone, everything is accepted and
-// dropped. So does one of which all is kept and that cannot be written: what comes after a hole
-// would be mistaken. Where lines may be dropped, those that cannot be written are, and later ones
-// are tried again: a log on a disk that was full for a moment.
+// dropped. The same after a write has failed without a limit on what is kept: results with a hole
+// in them would mislead. Where lines may be dropped, a line that cannot be written is dropped and
+// later ones are tried again, such as a log's on a disk that was full for a moment.
 class Output {
  public:
   // `most_kept`: bytes that are buffered for a slow reader; beyond that, whole lines are dropped,
@@ -19,7 +19,7 @@ class Output {
 
   // Keeps the line; flush() writes it.
   void add(std::string_view line);
-  // As much as its reader takes now.
+  // Writes as much as the reader takes now.
   void flush();
 
   // Whether something is kept: then poll() for POLLOUT on fd(), which is -1 otherwise.
@@ -27,7 +27,7 @@ class Output {
   [[nodiscard]] int fd() const { return pending() ? fd_ : -1; }
   // Bytes of it.
   [[nodiscard]] size_t held() const { return text_.size() - written_; }
-  // errno of the write that has failed; 0: none has, or the reader has only gone.
+  // errno of the write that failed; 0 if none did, or only because the reader has gone.
   [[nodiscard]] int error() const { return error_; }
 
  private:

@@ -50,8 +50,8 @@ struct PortRange {
 };
 // "30000-30100"; "": any. Throws kConfig for anything else, calling it `setting`.
 PortRange parse_port_range(std::string_view text, std::string_view setting);
-// A listening socket on one of the ports that is free. `start`: how many to leave out at first, so
-// that processes of one host look in different places. kIo: all are taken.
+// A listening socket on one of the ports that is free. `start`: how many ports to skip at first, so
+// that processes of one host try different ports. kIo: all are taken.
 Fd listen_tcp_within(const PortRange& ports, const std::string& host, int start);
 // Connects, and retries until the deadline while no process listens: ranks start in any order. An
 // error message ends with the time spent; the caller adds the remedy. `prepare` is called with each
@@ -77,10 +77,10 @@ bool wait_ready(int socket, short events, Deadline deadline);
 // How long a host may be silent unless a caller says otherwise.
 inline constexpr std::chrono::seconds kUsualSilence{60};
 
-// Makes the OS give a connection up on which nothing moves after some 1.5 times `limit` of silence:
-// a crashed host or a cut cable sends nothing, so TCP alone would wait for hours. A stopped process
-// still answers. What is on its way is sent again for longer than `limit`, up to 15 minutes; no
-// limit ends a connection whose receiver is stopped and takes nothing.
+// Makes the OS close an idle connection after some 1.5 times `limit` of silence: a crashed host or
+// a cut cable sends nothing, so TCP alone would wait for hours. A stopped process still answers.
+// Unacknowledged data is sent again for longer, up to 15 minutes; no limit ends a connection whose
+// receiver is stopped and reads nothing.
 void detect_silence(int socket, Deadline::Duration limit = kUsualSilence);
 
 // The remedy if packets are not answered although the connection was made: "; is its host

@@ -1,9 +1,10 @@
 // How a server that anybody can connect to keeps places for those it waits for.
 //
-// A stranger is a client that has not proved who it is. There are 64 at most. One more takes the place
-// of the oldest that has sent nothing for 20 ms, as a client's first bytes follow its connection at
-// once, else of the oldest that has not finished within 100 ms, though a handshake takes one round
-// trip and a half. A client on a slow way that loses its place tries again.
+// A stranger is a client that has not proved who it is. There are 64 at most. A further one takes
+// the place of the oldest stranger that has sent nothing for 20 ms, since a client's first bytes
+// follow its connection at once; else of the oldest that has not finished within 100 ms, since a
+// handshake takes one and a half round trips. A client over a slow link that loses its place tries
+// again.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +19,9 @@ inline constexpr std::ptrdiff_t kMostStrangers = 64;
 inline constexpr std::chrono::milliseconds kSilentTime{20};
 inline constexpr std::chrono::milliseconds kBusyTime{100};
 
-// Calls `drop` for the client whose place a newcomer takes, if all are taken. False: none is free yet.
-// `clients`: the oldest first, with silent(), whether nothing has come, and since().
+// If all places are taken, calls `drop` for the client whose place a newcomer takes. False: no
+// place is free yet. `clients`: the oldest first; silent() tells whether a client has sent nothing,
+// since() when it connected.
 template <class Clients, class IsStranger, class Drop>
 bool make_room_for_stranger(Clients& clients, const IsStranger& is_stranger, const Drop& drop) {
   if (std::ranges::count_if(clients, is_stranger) < kMostStrangers) return true;

@@ -13,8 +13,8 @@ namespace gxp {
 
 class BlameTracker {
  public:
-  // The connection of `rank` ended without goodbye. Not evidence against a rank that has reported
-  // another one: it may well end because of that.
+  // The connection of `rank` ended without goodbye. This is no evidence against a rank that has
+  // accused another: it probably ended because of that.
   void lost(int rank, std::string reason) {
     if (!accusations_.contains(rank)) settle({rank, std::move(reason)});
   }
@@ -28,8 +28,9 @@ class BlameTracker {
   // An accusation waits for better evidence.
   [[nodiscard]] bool pending() const { return !verdict_ && !accusations_.empty(); }
 
-  // The best evidence so far becomes the verdict: from the first accusation on, each culprit that
-  // has accused another rank passes the blame on; a circle stops where it closes.
+  // The best evidence so far becomes the verdict: starting from the first accusation, an accused
+  // rank that has itself accused another passes the blame on to it, until the chain ends or closes
+  // in a circle.
   void decide() {
     if (!pending()) return;
     FailureVerdict best = accusations_.at(first_reporter_);

@@ -41,7 +41,7 @@ class Inquiry {
   [[nodiscard]] bool is_last() const { return end_.expired(); }
   [[nodiscard]] bool paused() const { return pause_ && !is_last(); }
   [[nodiscard]] bool pause_is_over() const { return pause_ && pause_->expired(); }
-  // Whether a conclusion may be drawn, of `members` ranks that can answer.
+  // Whether a conclusion may be drawn, given that `members` ranks can answer.
   [[nodiscard]] bool complete(size_t members) const {
     return is_last() || states_.size() >= members;
   }

@@ -24,8 +24,8 @@ struct Rendezvous {
   void close(Deadline deadline);
 };
 
-// Called once by every rank. Raises this process's limit of descriptors. Errors: as
-// arrange_rendezvous() (lib/net/store/rendezvous_point.h) and Store's constructor. `silence`: as
+// Called once by every rank. Raises this process's limit of open files to the hard limit. Errors:
+// as arrange_rendezvous() (lib/net/store/rendezvous_point.h) and Store's constructor. `silence`: as
 // detect_silence().
 Rendezvous join_job(const RankIdentity& identity, const Environment& environment, Deadline deadline,
                     Deadline::Duration silence = kUsualSilence);

@@ -1,4 +1,5 @@
-// The frames of one sealed connection between a Store and its server, at either end.
+// Reads and writes the frames of one sealed connection between a Store and its server, at either
+// end.
 #pragma once
 
 #include <optional>

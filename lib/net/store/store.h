@@ -54,7 +54,7 @@ class Store {
   // Waits until some rank has set `key`. `setter`: the rank that is to do so, which becomes the
   // culprit at the deadline; -1: any.
   std::string get(std::string_view key, Deadline deadline, int setter = -1);
-  // What `make` returns on rank 0, which alone calls it, on all ranks.
+  // Rank 0 calls `make`; all ranks get what it returned.
   std::string from_rank_0(std::string_view key, const std::function<std::string()>& make,
                           Deadline deadline);
   // All ranks give a value; each gets all, in order of rank. At the deadline the error names the
@@ -74,7 +74,7 @@ class Store {
   FailureVerdict inquire(int suspect, std::string_view reason);
   // `describe` gives this rank's answer to inquiries, up to kMaxValueBytes; it is called on the
   // store's own thread, soon and often, also while this rank computes, and must not throw. Waits
-  // for a call that is under way; an empty function takes the former one away.
+  // for a call of the earlier function that is under way; an empty function removes it.
   void on_inquiry(std::function<std::string()> describe);
 
   // The first cause, once the job has failed.

@@ -82,7 +82,7 @@ class StoreClients {
   void wake();
 
   // Waits for bytes, for a new client or for wake(), until `until` if there is one. Returns the
-  // clients of which bytes have arrived; these pointers are valid until finish_round().
+  // clients from which bytes have arrived; these pointers are valid until finish_round().
   std::vector<StoreConnection*> wait(std::optional<Deadline> until);
   // kIo: no file descriptor is free for a client, and no unauthenticated connection can be dropped.
   // Otherwise lets one new client in, writes what the sockets take, and drops the clients that are
@@ -102,9 +102,10 @@ class StoreClients {
   const int port_;
   Fd wake_;
   const Secret secret_;
-  const Deadline::Duration silence_;    // of detect_silence()
-  std::list<StoreConnection> clients_;  // the oldest first; a list: addresses stay
-  bool knocks_ = false;                 // a new client waits at the listener
+  const Deadline::Duration silence_;  // of detect_silence()
+  // The oldest first; in a list, so that pointers to them stay valid.
+  std::list<StoreConnection> clients_;
+  bool knocks_ = false;  // a new client waits at the listener
   Deadline accept_again_ = Deadline::after(Deadline::Duration::zero());
 };
 

@@ -48,7 +48,7 @@ class StoreServer {
   StoreServer& operator=(const StoreServer&) = delete;
 
   [[nodiscard]] int port() const;
-  // Waits for a call that is under way. Empty DiagnosisHooks take the former ones away.
+  // Waits for a call that is under way. Empty DiagnosisHooks remove the earlier ones.
   void set_diagnostics(DiagnosisHooks diagnostics);
   // Waits until all ranks have joined and said goodbye; false if there is a verdict instead or the
   // deadline passes. Rank 0 calls it last, so that no rank loses the store early.

@@ -15,7 +15,7 @@ enum class Likeness : uint8_t { kEqual, kValues, kDType, kShape, kOnlyFirst, kOn
 std::string_view to_string(Likeness likeness);
 
 // How far the values are apart, over all elements: |a - b|, and |a - b| / max(|a|, |b|), in f64.
-// NaN if a NaN faces anything but the same bits, or, where the types differ, a NaN.
+// NaN if one side has a NaN and the other neither the same bits nor, between two types, a NaN.
 struct Distance {
   double max_absolute = 0;
   double mean_absolute = 0;
@@ -28,7 +28,8 @@ struct TensorComparison {
   TensorInfo a;  // where the first checkpoint has no such tensor: the second's
   TensorInfo b;  // where the second has none: the first's
   Likeness likeness = Likeness::kEqual;
-  // Elements whose bytes differ; between two types, whose values do. 0 for shapes that differ.
+  // The number of elements whose bytes differ, or between two types, whose values differ; 0 if the
+  // shapes differ.
   uint64_t differing = 0;
   std::optional<uint64_t> first = {};  // the index of the first of them, row-major
   // For equal shapes, except of types that gxp cannot calculate with (F8_*, C64).

@@ -20,7 +20,7 @@ struct BenchDevice {
 enum class CallsOn {
   kHost,    // the host's, where the buffers are
   kDevice,  // the GPUs', where the buffers are
-  kPinned,  // the host's, pinned, to which buffers of GPUs are copied before a call, and back after
+  kPinned,  // pinned host memory: GPUs' buffers are copied there before a call and back after it
 };
 
 // The same on all ranks.

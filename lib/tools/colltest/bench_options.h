@@ -1,4 +1,4 @@
-// How operations are measured: what the user says of it once, for the runner and the table.
+// How operations are measured: the user's options, for the runner and the table.
 #pragma once
 
 #include <cstddef>

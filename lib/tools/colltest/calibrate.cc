@@ -11,7 +11,7 @@
 
 #include "lib/base/deadline.h"
 #include "lib/collective/tune/selection.h"
-#include "lib/collective/tune/shared_ways.h"
+#include "lib/collective/tune/shared_methods.h"
 #include "lib/device/device.h"
 
 namespace gxp {
@@ -207,7 +207,7 @@ class Calibration {
     return bytes == most_ || std::countr_zero(bytes / kSmallest) % 2 == 0;
   }
 
-  // Each way apart: it finds the caches as it left them.
+  // Each method apart: it finds the caches as it left them.
   void measure_shared(Collective collective, size_t bytes, Memory shared) {
     const Call call = trial_call(collective, bytes, comm_.world_size());
     const auto seconds_in = [&](Memory memory) {
@@ -219,12 +219,13 @@ class Calibration {
         add(shared_curve_name(collective, origin), bytes, seconds);
       return;
     }
-    for (const SharedWay way : {SharedWay::kCopied, SharedWay::kCma, SharedWay::kTiles}) {
-      comm_.set_selection({.algorithm = std::string(to_string(way))});
-      if (comm_.plan(call).way != way) continue;  // the OS may refuse, and not all is copied
-      add(way_curve_name(way, collective), bytes, seconds_in(ordinary(bytes)));
-      if (way != SharedWay::kTiles) continue;  // then communicator memory is not copied
-      add(way_curve_name(SharedWay::kPlaced, collective), bytes, seconds_in(shared));
+    for (const SharedMethod method :
+         {SharedMethod::kCopied, SharedMethod::kCma, SharedMethod::kTiles}) {
+      comm_.set_selection({.algorithm = std::string(to_string(method))});
+      if (comm_.plan(call).method != method) continue;  // the OS may refuse, and not all is copied
+      add(method_curve_name(method, collective), bytes, seconds_in(ordinary(bytes)));
+      if (method != SharedMethod::kTiles) continue;  // then communicator memory is not copied
+      add(method_curve_name(SharedMethod::kPlaced, collective), bytes, seconds_in(shared));
     }
   }
 
@@ -279,7 +280,7 @@ void add_link(Profile& profile, Communicator& group, bool inside, size_t most_by
                         profile);
   for (int i = 0; i < kPasses; ++i) calibration.measure_algorithms(model, shared);
   profile.links.back().curves = calibration.curves();
-  if (shared != nullptr) profile = with_ways(profile, profile.links.back(), true);
+  if (shared != nullptr) profile = with_methods(profile, profile.links.back(), true);
 }
 
 Profile take_from_rank_0(Communicator& comm, const Profile& profile) {

@@ -11,7 +11,7 @@
 
 namespace gxp {
 
-// Wrong elements in one rank's output. Plain data, for a gather.
+// Wrong elements in one rank's output. Trivially copyable, since ranks gather it as bytes.
 struct WrongElements {
   uint64_t count = 0;
   uint64_t first = 0;               // of the rank's output

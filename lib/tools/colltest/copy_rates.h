@@ -20,17 +20,17 @@ struct CopyRate {
   double bytes_per_s = 0;
 };
 
-// Each rank's own memory; and, where collectives work on the GPUs' memory that peers map, that of
-// the rank before, by a broadcast among the two. Copies of `bytes`, one rank at a time, so ranks
-// that share a GPU do not disturb each other. All ranks call it; the same on all. None without
-// GPUs.
+// Measures each rank's own memory and, where collectives work on GPU memory that peers map, the
+// memory of the rank before, by a broadcast among the two. Copies of `bytes`, one rank at a time,
+// so ranks that share a GPU do not disturb each other. All ranks call it; the same on all. None
+// without GPUs.
 //   Cost    some 20 copies a rank; 2 `bytes` of memory on each.
 //   Errors  those of the communicator; kDevice.
 std::vector<CopyRate> measure_copies(Communicator& communicator, const BenchDevice& place,
                                      const BenchMedium& medium, size_t bytes);
 
-// Of all GPUs together: the own memory's rates, each GPU's once. 0: there are no rates, or nothing
-// is known of the ranks (elsewhere than on rank 0).
+// The sum over all GPUs of the rate of their own memory, each GPU once. 0: there are no rates, or
+// the ranks are unknown, as on all ranks but 0.
 double rate_of_gpus(std::span<const CopyRate> copies, std::span<const RankInfo> ranks);
 
 // Whether it is an all-reduce that moves anything.

@@ -1,5 +1,5 @@
-// The operations that `gxp allreduce-test` measures, as nccl-tests knows them: what of a size each
-// rank has, and what the bandwidth columns mean.
+// The operations that `gxp allreduce-test` measures, as nccl-tests knows them: how much of a size
+// each rank has, and the meaning of the bandwidth columns.
 //
 //   size     bytes of the logical buffer (algorithm.h): what the larger of a rank's two buffers
 //            holds. Where ranks have a chunk each, it is rounded down to equal chunks.

@@ -22,8 +22,8 @@ class Baseline {
   // Throws kUsage if the run was made with other ranks, memory or devices, or has none of the rows:
   // the comparison would say nothing.
   void check_comparable(const RunFacts& facts, std::span<const BenchCase> cases) const;
-  // One line for each half of a row that takes more than 1 + tolerance times as long as then.
-  // Rows that the earlier run does not have are passed over.
+  // One line for each placement of a row that takes more than 1 + tolerance times as long as in the
+  // earlier run. Rows that the earlier run does not have are passed over.
   [[nodiscard]] std::vector<std::string> slower(std::span<const CaseResult> results,
                                                 double tolerance) const;
 
@@ -35,7 +35,7 @@ class Baseline {
   int world_size_ = 0;
   std::string memory_;
   std::string device_;
-  std::map<std::string, Times> rows_;  // by what a case is
+  std::map<std::string, Times> rows_;  // by operation, type, reduction, root and size
 };
 
 struct PassCriteria {

@@ -14,11 +14,11 @@ namespace gxp {
 
 struct RankTiming {
   double median_s = 0;
-  // Median of how much later than the first rank it called; empty if the ranks share no clock.
+  // The median of the delay after the first rank's call; empty if the ranks share no clock.
   std::optional<double> late_s;
 };
 
-// One of a row's two placements: out of place, in place.
+// The results of one of a row's two placements: out of place, or in place.
 struct PlacementResult {
   Summary slowest;                              // seconds of the slowest rank, over the iterations
   std::array<double, 4> median_s_by_average{};  // by Average

@@ -11,7 +11,7 @@ namespace gxp {
 struct Totals {
   uint64_t wrong = 0;          // elements
   uint64_t out_of_bounds = 0;  // guard words
-  double busbw = 0;            // GB/s, the mean over both halves of all rows that move data
+  double busbw = 0;            // GB/s, the mean over both placements of all rows that move data
 };
 
 // By the time of the slowest rank, or as `average` says.

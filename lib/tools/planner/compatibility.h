@@ -40,7 +40,7 @@ struct CalculatorAnswer {
 
 struct Calculator {
   std::string_view name;        // "deepspeed"
-  std::span<const int> stages;  // those that it has an answer for
+  std::span<const int> stages;  // the options for which it has an answer
   std::vector<CalculatorAnswer> (*answer)(const CalculatorInput& input);
 };
 

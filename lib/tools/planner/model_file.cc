@@ -50,18 +50,18 @@ struct ConfigReader {
   }
 };
 
-// A family of Hugging Face's whose config.json has the keys of one that gxp trains, what it has
-// otherwise, and what its class has where the file is silent.
+// A family of Hugging Face's whose config.json has the keys of a family that gxp trains: how its
+// models differ, and the defaults of its class for missing keys.
 struct RelatedFamily {
   std::string_view name;    // model_type
   std::string_view stem;    // of its classes
   std::string_view family;  // of lib/arch/family.h
   ModelConfig defaults;     // kv_heads, head_size, mlp_hidden 0: they follow from the others
   bool tied_head = false;
-  bool qkv_bias = false;            // always
-  bool norm_heads = false;          // queries and keys
-  bool has_attention_bias = false;  // a key for queries, keys, values and the output
-  bool has_mlp_bias = false;        // a key
+  bool qkv_bias = false;            // queries, keys and values always have biases
+  bool norm_heads = false;          // queries and keys have norms
+  bool has_attention_bias = false;  // the key attention_bias: of queries, keys, values, output
+  bool has_mlp_bias = false;        // the key mlp_bias
 };
 
 ModelConfig sizes(int vocabulary, int positions, int hidden, int layers, int heads) {
@@ -181,6 +181,21 @@ std::string_view other_name(std::string_view key) {
   return key;
 }
 
+// The sizes of the model; those that config.json lacks are the class's own.
+ModelConfig read_sizes(const ConfigReader& config, const RelatedFamily& kin) {
+  ModelConfig model = kin.defaults;
+  model.family = kin.family;
+  for (const HuggingFaceFamily::Size& size : find_family(kin.family).huggingface.sizes) {
+    int& member = model.*size.member;
+    if (size.optional && config.is_null(size.theirs))
+      member = 0;
+    else
+      member =
+          int(config.size(size.theirs, config.size(other_name(size.theirs), uint64_t(member))));
+  }
+  return model;
+}
+
 PublishedModel read_shape(const ConfigReader& config, const RelatedFamily& kin) {
   const Family& family = find_family(kin.family);
   const HuggingFaceFamily& theirs = family.huggingface;
@@ -190,16 +205,7 @@ PublishedModel read_shape(const ConfigReader& config, const RelatedFamily& kin) 
         "{}: add_cross_attention is true, and attention to an encoder is not counted; use --params "
         "with the number of parameters, or the weights' .safetensors",
         config.where);
-  ModelConfig model = kin.defaults;
-  model.family = kin.family;
-  for (const HuggingFaceFamily::Size& size : theirs.sizes) {
-    int& member = model.*size.member;
-    if (size.optional && config.is_null(size.theirs))
-      member = 0;
-    else
-      member =
-          int(config.size(size.theirs, config.size(other_name(size.theirs), uint64_t(member))));
-  }
+  const ModelConfig model = read_sizes(config, kin);
   const bool has_width = !theirs.mlp_width.empty() && !config.is_null(theirs.mlp_width);
   const auto width = uint64_t(model.mlp_width());
   const bool biased = kin.has_attention_bias && config.flag("attention_bias", false);

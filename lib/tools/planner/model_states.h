@@ -41,7 +41,7 @@ struct OptimizerState {
   std::string_view name;
   uint64_t moments = 0;       // elements per parameter
   uint64_t moment_bytes = 0;  // of an element; 0: as the precision has it
-  uint64_t block_bytes = 0;   // besides, for each kStateBlock parameters
+  uint64_t block_bytes = 0;   // in addition, for each block of kStateBlock parameters
 };
 
 inline constexpr Precision kBf16{"bf16", 2, 2, 4, 4};

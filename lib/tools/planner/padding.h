@@ -13,7 +13,7 @@ namespace gxp {
 struct ShardLayout {
   std::string_view name;  // "rows"
   std::string_view meaning;
-  // Elements added to the model for `ranks` equal shards.
+  // The number of elements by which padding for `ranks` equal shards makes the model larger.
   uint64_t (*padding)(const PublishedModel& model, uint64_t ranks);
 };
 

@@ -18,7 +18,7 @@
 
 namespace gxp {
 
-// Bytes of a GPU of the pipeline stage that holds most. With plan.sequence 0: states alone.
+// Bytes on a GPU of the pipeline stage that holds the most. With plan.sequence 0: states alone.
 struct PlanMemory {
   ModelStates states;
   uint64_t activations = 0;

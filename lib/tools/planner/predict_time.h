@@ -56,7 +56,7 @@ double model_flops_per_gpu(const TrainCase& question);
 // parameter take no longer than the products that hide them, forward (one gather of all parameters
 // against 2 operations per parameter and token): (bytes_each / 2) c F / bandwidth, c = (N - 1) / N.
 double tokens_to_hide(double flops, double bytes_per_s, int ranks, double bytes_each = 2);
-// The same of a plan, with the rates that are reached.
+// The same for a plan, with the achievable rates of its hardware.
 double tokens_to_hide(const TrainCase& question);
 
 }  // namespace gxp

@@ -39,7 +39,7 @@ struct SearchResult {
   std::vector<CostedPlan<TrainPlan>> pareto;
 };
 
-// Sizes that `base` has and the grid does not vary stay. Cost: some microseconds a plan.
+// Sizes that the grid does not vary are those of `base`. Cost: some microseconds a plan.
 SearchResult search_plans(const TrainCase& base, const PlanGrid& grid, uint64_t limit_bytes);
 
 // Bytes, and seconds if the hardware is known.

@@ -64,9 +64,9 @@ struct TrainPlan {
   Recompute recompute = Recompute::kNone;
   StateOffload offload = StateOffload::kNone;
 
-  // Copies of the model, sharded or not.
+  // The number of copies of the model, sharded or not.
   [[nodiscard]] int replicas() const { return gpus / (tensor * pipeline * context); }
-  // Ranks that share or repeat the same states: context-parallel ones too.
+  // Ranks that share or replicate the same states; context-parallel ranks count as well.
   [[nodiscard]] int data_ranks() const { return gpus / (tensor * pipeline); }
   [[nodiscard]] int shards() const { return shard == 0 ? data_ranks() : shard; }
   [[nodiscard]] uint64_t sequences_per_step() const {

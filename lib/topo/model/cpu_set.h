@@ -14,7 +14,7 @@ class CpuSet {
   static constexpr int kMaxCpus = 1 << 16;
 
   // "ff,ffffffff": words of 32 bits, the highest first, each with or without 0x, "" for 0; hwloc's
-  // "0xf...f,..." (all beyond) counts as nothing beyond. No value: it is something else.
+  // prefix "0xf...f," for all CPUs beyond the words is ignored. No value: it is something else.
   static std::optional<CpuSet> parse_map(std::string_view text);
   static std::optional<CpuSet> parse_list(std::string_view text);  // "0-3,8"
 

@@ -18,8 +18,8 @@ enum class GpuDirectMethod : uint8_t {
   kPeerMemory,  // a module (nvidia_peermem) gives the GPU's pages to the NIC's driver
 };
 
-// The first ones are of a host's files (read/sysfs_host.h); what only a library can tell is
-// empty where no library was asked.
+// The first members come from a host's files (read/sysfs_host.h); those that only a library
+// can tell are empty if no library was asked.
 struct GpuDirectFacts {
   bool modules_known = false;  // whether the loaded modules can be seen
   bool driver_is_open = false;

@@ -14,18 +14,18 @@
 namespace gxp {
 namespace {
 
-struct KindName {
+struct PartKindName {
   std::string_view name;
   std::string_view stem;  // of the names of parts; "": they are named by their bus ids
 };
-constexpr std::array<KindName, 8> kKindNames = {{{"NUMA node", "NUMA"},
-                                                 {"host bridge", ""},
-                                                 {"PCIe switch", ""},
-                                                 {"GPU", "GPU"},
-                                                 {"NIC", ""},
-                                                 {"port", "NIC"},
-                                                 {"NVSwitch", "NVSwitch"},
-                                                 {"PCIe device", ""}}};
+constexpr std::array<PartKindName, 8> kKindNames = {{{"NUMA node", "NUMA"},
+                                                     {"host bridge", ""},
+                                                     {"PCIe switch", ""},
+                                                     {"GPU", "GPU"},
+                                                     {"NIC", ""},
+                                                     {"port", "NIC"},
+                                                     {"NVSwitch", "NVSwitch"},
+                                                     {"PCIe device", ""}}};
 constexpr std::array<std::string_view, 4> kCrossLinkNames = {"NVLink", "xGMI", "C2C", "PCIe link"};
 
 std::optional<int> number_of(const Part& part) {

@@ -32,10 +32,10 @@ class HostTree {
   std::string name;                 // of the host, or of the file
   std::string source;               // "NCCL topology XML, version 1"
   std::string dialect;              // the version that its writer named: "1", "2"; "": none
-  std::vector<std::string> notes;   // what the source did not say or said wrongly: a sentence each
-  std::vector<std::string> absent;  // of a live host: what is not there, and what that costs
-  // Of a host by its files; none: the source says of each device whether it offers it (gdr), or
-  // nothing.
+  std::vector<std::string> notes;   // what the source left out or got wrong: one sentence each
+  std::vector<std::string> absent;  // of a live host: what it lacks, with the effect
+  // Facts from the files of a host; none: the source says for each device whether it supports
+  // GPUDirect RDMA (gdr), or says nothing.
   std::optional<GpuDirectFacts> gpu_direct{};
   // For two GPUs, what the driver says of peer-to-peer from first to second, in nvidia-smi's
   // words: "OK", "TNS"; none: the source does not tell.

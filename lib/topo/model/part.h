@@ -115,7 +115,7 @@ struct Part {
   // "gpu/arch"), and unknown elements as XML (those within the <gpu> are the attribute "gpu/").
   Attributes other{};
   std::string unknown_elements{};
-  SourcePlace place{};
+  SourceLocation place{};
   std::vector<std::string> measured{};  // by gxp topo --probe: a line for each measurement
   std::vector<PartId> below{};          // in the source's order
 };
@@ -147,7 +147,7 @@ struct CrossLink {
   int count = 1;               // links side by side
   double gb_per_s = 0;         // of each; 0: its source does not say
   Attributes other{};
-  SourcePlace place{};
+  SourceLocation place{};
 };
 
 }  // namespace gxp

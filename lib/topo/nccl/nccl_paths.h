@@ -50,7 +50,7 @@ class NcclPaths {
   [[nodiscard]] const std::vector<PartId>& numa_nodes() const { return numa_nodes_; }
   [[nodiscard]] std::vector<PartId> devices() const;  // GPUs, then ports
 
-  // The path between two of these parts; kDis if one is none of them.
+  // The path between two devices or NUMA nodes; kDis if a part is neither.
   [[nodiscard]] NcclPath find(PartId from, PartId to) const;
   // What find() returns, without the hops.
   struct Distance {
@@ -62,7 +62,7 @@ class NcclPaths {
 
  private:
   static constexpr uint32_t kNoStep = ~uint32_t{0};
-  // A path is a chain of steps towards its end; paths share their tails.
+  // Paths are stored as chains of steps towards their ends; paths with the same tail share it.
   struct Step {
     PathHop hop;
     uint32_t next = kNoStep;

@@ -46,7 +46,8 @@ struct RouteVerdict {
   std::string rule;  // what decided it: "PHB is beyond PXB, NCCL's limit ..."
 };
 
-// What the driver says; by default what the source has of it (HostTree::peer_states).
+// What the driver reports about peer access; by default what the source has of it
+// (HostTree::peer_states).
 enum class NvmlP2p : uint8_t { kUnknown, kOk, kDisabled };
 
 struct NcclRoute {

@@ -13,7 +13,7 @@ class DoubleBinaryTree {
   // Members 0 .. size - 1.
   explicit DoubleBinaryTree(int size) : size_(size), below_(size - 1) {}
 
-  // `tree` is 0 or 1. Depths count from 0 for the root; height() is the greatest that there is.
+  // `tree` is 0 or 1. Depths count from 0 for the root; height() is the greatest depth.
   [[nodiscard]] int height() const { return below_.height(); }
   [[nodiscard]] int depth(int tree, int member) const {
     return below_.depth(position_of(tree, member));

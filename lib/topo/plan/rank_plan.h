@@ -19,7 +19,7 @@ struct RankPlan {
   friend bool operator==(const RankPlan&, const RankPlan&) = default;
 };
 
-// The same for some of the ranks, renumbered by their place in `members`.
+// The plan of some of the ranks, which are renumbered by their index in `members`.
 RankPlan plan_of_members(const RankPlan& plan, std::span<const int> members);
 
 }  // namespace gxp

@@ -19,7 +19,7 @@ class HostTree;
 
 struct PciFunction {
   int above = -1;  // index of the bridge above, which comes before it; -1: none
-  Part part{};     // bus id, identity, link as its own end says; kind and info are set here
+  Part part{};     // bus id, identity, this end of the link; kind and info are set here
   std::string driver{};
   bool has_network = false;  // an interface or an RDMA device
 };

@@ -33,7 +33,7 @@ void add_pci_devices(HostTree& host, const SystemRoot& root);
 // Below the existing NICs; after add_pci_devices().
 void add_network_ports(HostTree& host, const SystemRoot& root);
 
-// The last bus id in a path of devices: that of the PCIe function that it is below; "": none.
+// The last bus id in a path of devices, which is that of the PCIe function above it; "": none.
 std::string bus_id_in(std::string_view path);
 // Bus ids of functions with a network interface or an RDMA device.
 std::vector<std::string> network_functions(const SystemRoot& root);

@@ -5,8 +5,8 @@
 //            files: kMaxWorkBytes in all, since a few links can lead to one large directory many
 //            times.
 //   Threads  any number may read.
-//   Errors   what is missing or not readable is no value: half of these files need a privilege or a
-//            OS that has them. kCorrupt: more work than the limit.
+//   Errors   what is missing or not readable is no value: half of these files need a privilege or
+//            an OS that has them. kCorrupt: more work than the limit.
 #pragma once
 
 #include <memory>

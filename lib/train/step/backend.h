@@ -1,4 +1,4 @@
-// What a rank computes with: its device, its lanes, its threads and its kernels.
+// The resources of a rank: its device, lanes, threads and kernels.
 #pragma once
 
 #include <memory>
@@ -44,10 +44,11 @@ Backend make_host_backend(std::unique_ptr<Device> device, const TrainConfig& con
                           int local_world_size);
 
 // FLOP/s of a product of two square matrices (measured_width()) in `dtype`, the run's: the best of
-// a few. On a CPU they stay in the caches, and it takes about 10 ms in all; a GPU they fill.
+// a few. The matrices stay in the caches of a CPU, which takes about 10 ms in all, and are large
+// enough to keep a GPU busy.
 double measure_matmul_flops(Backend& backend, DType dtype);
 
-// What MFU is a share of: FLOP/s of a device, in the type of its products.
+// The rate of which MFU is a share: FLOP/s of a device, in the type of its products.
 struct PeakRate {
   double flops = 1;
   std::string source;  // "the h100's data sheet's rate in bf16, without sparsity"

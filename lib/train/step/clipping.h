@@ -30,7 +30,7 @@ class Clipping {
 
   std::function<void()> bind(const Op& op);
 
-  // What the loss of the next step is multiplied by.
+  // The factor of the loss in the next step.
   [[nodiscard]] double loss_scale() const { return scaler_ ? scaler_->scale() : 1; }
   [[nodiscard]] int64_t steps_skipped() const { return skipped_; }
   // The part of it that checkpoints save. Empty without fp16.
@@ -43,7 +43,7 @@ class Clipping {
   struct NormPart {
     std::vector<TensorPart> tensors;
     size_t place;  // of its sum
-    bool is_own;   // this rank measures it
+    bool is_own;   // this rank sums it
   };
   std::function<void()> bind_measure();
   void clip();

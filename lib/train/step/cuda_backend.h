@@ -1,4 +1,4 @@
-// What a rank computes with on a GPU. Only in builds with GXP_CUDA=ON.
+// The resources of a rank on a GPU. Only in builds with GXP_CUDA=ON.
 #pragma once
 
 #include "lib/train/step/backend.h"

@@ -1,4 +1,4 @@
-// The way out of a run that has failed while a device still computes.
+// Ends a run that has failed while a device still computes.
 #pragma once
 
 #include <chrono>

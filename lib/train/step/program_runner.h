@@ -35,15 +35,15 @@ class ProgramRunner {
 
   // Runs the whole program once and returns when every lane is done.
   void run(Deadline deadline);
-  // By OpId: seconds that each operation of the last run took, waiting for other ranks included. On
-  // a GPU: to start its kernels; from finish_each() on, until they were done, too.
+  // By OpId: the seconds of each operation of the last run, including waits for other ranks. On a
+  // GPU these are the times to start the kernels; after finish_each(), until the kernels were done.
   [[nodiscard]] const std::vector<double>& seconds() const { return seconds_; }
   void finish_each() { finishes_each_ = true; }
   // `observer` outlives the runs until the next call; null: none.
   void observe(OpObserver* observer) { observer_ = observer; }
-  // From now on the operations that `which` holds for, which start the same kernels and copies in
-  // every run, are repeated by their streams (Stream::repeat), which do `otherwise` with those that
-  // they cannot record.
+  // From now on the streams repeat the operations for which `which` is true (Stream::repeat); these
+  // start the same kernels and copies in every run. `otherwise`: what happens if one cannot be
+  // recorded.
   void repeat(const std::function<bool(const Op&)>& which, WithoutRecording otherwise);
   void repeat_none() {
     repeat([](const Op&) { return false; }, WithoutRecording::kFail);

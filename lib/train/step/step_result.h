@@ -1,4 +1,4 @@
-// The results of a step, and the values that its parts pass on while it runs.
+// The results of a step, and the values that its operations pass to each other while it runs.
 #pragma once
 
 #include <chrono>

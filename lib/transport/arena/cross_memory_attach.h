@@ -1,6 +1,7 @@
-// The whole memory of another process of this host, for copies by system calls: one pass over
-// the bytes, where memory that both map takes two. It can be refused: by seccomp, between users, or
-// where neither process descends from the other's parent (Yama's ptrace_scope 1); so try it first.
+// Copies from and to the memory of another process of this host by system calls: one pass over the
+// bytes, where a copy through shared memory takes two. It can be refused: by seccomp, between
+// users, or where neither process descends from the other's parent (Yama's ptrace_scope 1); so try
+// it first.
 // Source: process_vm_readv(2).
 #pragma once
 
@@ -23,7 +24,7 @@ class CrossMemoryAttach {
   // `rank` is for errors.
   CrossMemoryAttach(pid_t process, int rank) : process_(process), rank_(rank) {}
 
-  // Whether the 8 bytes at `address` there can be read and are `expected`.
+  // Whether the 8 bytes at `address` of the process can be read and are `expected`.
   [[nodiscard]] bool holds(uint64_t address, uint64_t expected) const noexcept;
   // Fills all of `into`; writes all of `from`. kPeer: the process is gone, or has no such memory.
   // Cost: half a microsecond a call, 0.1 us for each page.

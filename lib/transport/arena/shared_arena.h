@@ -92,7 +92,7 @@ class SharedArena {
 
   // The ranks that share memory, including this one, ascending.
   [[nodiscard]] std::span<const int> ranks() const { return ranks_; }
-  // Ranks outnumber CPUs: to spin is to keep the peer from running.
+  // Ranks outnumber CPUs, so a rank that spins keeps its peer from running.
   [[nodiscard]] bool oversubscribed() const { return oversubscribed_; }
   // `index`: the rank's place in ranks(), since groups of one split have one number; `call`: any
   // number, taken modulo kLines.
@@ -107,7 +107,7 @@ class SharedArena {
     return reinterpret_cast<SharedSlots*>(segments_[size_t(rank)].memory().data +
                                           control_bytes_)[group];
   }
-  // Brings the pages of a group in.
+  // Makes the OS map the pages of a group now.
   void prefault(int group) const;
 
   // Zeroed and present, page-aligned.
@@ -125,7 +125,7 @@ class SharedArena {
     return peers_[size_t(rank)];
   }
 
-  // By which descriptors reach the peers; none at first.
+  // The channels by which descriptors reach the peers; none at first.
   void use_channels(DescriptorChannels channels) { channels_ = std::move(channels); }
   [[nodiscard]] const DescriptorChannels& channels() const { return channels_; }
 

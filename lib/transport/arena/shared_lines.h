@@ -28,8 +28,8 @@ struct alignas(128) SharedPhase {
 // they are not on the lines, because a line that a peer has read must come back before it is
 // written, and stores wait for those before them.
 struct SharedSlots {
-  // By as many calls a rank may be ahead of its peers: a broadcast's root, for one. Ranks that
-  // share a CPU then switch once per that many calls.
+  // The number of calls by which a rank may be ahead of its peers, such as the root of a broadcast.
+  // Ranks that share a CPU then switch only once in that many calls.
   static constexpr size_t kLines = 32;
   static constexpr size_t kCopies = 8;  // likewise with inputs that a line has no room for
   static constexpr size_t kCopiedBytes = 64 << 10;
@@ -44,13 +44,14 @@ struct SharedSlots {
 // visible earlier by the time of the fetch.
 inline void prefetch_to_write(const void* line) {
 #if defined(__x86_64__)
-  // The compiler would only fetch it, since not every x86-64 obeys this; those ignore it.
+  // By assembly: the compiler emits a read prefetch, because some x86-64 CPUs lack this
+  // instruction; they ignore it.
   asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(line)));
 #else
   __builtin_prefetch(line, 1);
 #endif
 }
-// All of its lines, but no more than can be on their way at once, or some more.
+// Fetches all lines of the range, up to about as many as can be fetched at once.
 inline void prefetch_to_write(const std::byte* data, size_t bytes) {
   constexpr size_t kMost = 4 << 10;
   for (size_t at = 0; at < std::min(bytes, kMost); at += 64) prefetch_to_write(data + at);

@@ -50,7 +50,7 @@ struct ShmDoorbell {
   enum Sleep : uint32_t {
     kAwake,
     kOnFutex,
-    kOnSockets,  // it also waits for other events: a peer sends a byte over the socket of the pair
+    kOnSockets,  // the sleeper also polls sockets: a peer sends a byte over the socket of the pair
   };
   std::atomic<uint32_t> sleeping;
   std::atomic<uint32_t> rings;  // futex word

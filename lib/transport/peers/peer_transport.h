@@ -85,7 +85,7 @@ class PeerTransport : public Transport, private ArenaWaiter {
   PeerTransportParts parts_;
   Traffic traffic_;
   std::vector<Peer> peers_;
-  std::vector<Peer*> open_;  // those with operations, and some that have none any more
+  std::vector<Peer*> open_;  // peers with operations, and some that no longer have any
   OperationTable operations_;
   LinkWaiter waiter_;
   std::vector<Interest> interests_;

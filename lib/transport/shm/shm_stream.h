@@ -56,7 +56,7 @@ class ShmStream : public ByteStream {
   bool closed_ = false;
 };
 
-// What joins this rank with the others of its host.
+// The links of this rank to the others of its host.
 struct ShmPeers {
   ShmSegment mine;                                  // outlives the streams
   std::vector<std::unique_ptr<ShmStream>> streams;  // by rank, null where there is none

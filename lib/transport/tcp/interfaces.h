@@ -21,7 +21,8 @@ std::vector<Interface> list_interfaces();
 // `pattern` is NCCL_SOCKET_IFNAME's: "eth,ib" are prefixes, "=eth0,eth1" whole names, and a "^" in
 // front of either means all but these. The loopback interface is taken only if it is named.
 // Among those that match, the one with the address `preferred` is taken if it exists, then the
-// first of the same IP version, then the first. Errors: kConfig, none matches; lists what there is.
+// first of the same IP version, then the first. Errors: kConfig if none matches; the message lists
+// the interfaces.
 const Interface& choose_interface(std::span<const Interface> interfaces, std::string_view pattern,
                                   std::string_view preferred);
 

@@ -253,9 +253,9 @@ void log_best(bool on_one_host, const Result& best) {
       best.tuning.paced ? "" : ", Reno", best.bytes_per_s / 1e9, best.tried);
 }
 
-// A value that the deciding end tells all ranks.
+// A value that the deciding rank broadcasts to all.
 template <class Value>
-struct Told {
+struct BroadcastValue {
   Value value{};
   auto fields() { return std::tie(value); }
 };
@@ -274,9 +274,10 @@ class TcpProbe {
 
   TcpTuning run(const std::vector<TcpTuning>& tried, bool on_one_host) {
     connect_kind(tried[0]);
-    const double seconds = share<Told<double>>(key_ + " first", [&] {
-                             return Told<double>{first_exchange(bundles_.begin()->second)};
-                           }).value;
+    const double seconds =
+        share<BroadcastValue<double>>(key_ + " first", [&] {
+          return BroadcastValue<double>{first_exchange(bundles_.begin()->second)};
+        }).value;
     if (seconds > kSlowSeconds) {
       if (context_.rank == 0) log_slow_link(on_one_host, seconds, tried[0]);
       return tried[0];
@@ -310,9 +311,9 @@ class TcpProbe {
                                        const ProbeTime& probe) {
     std::vector<TcpTuning> reached;
     for (const TcpTuning& candidate : tried) {
-      const auto in_time = [&] { return Told<bool>{probe.late() == std::byte{0}}; };
+      const auto in_time = [&] { return BroadcastValue<bool>{probe.late() == std::byte{0}}; };
       if (!known_.contains(ConnectionKind(candidate)) &&
-          !share<Told<bool>>(fmt::format("{} {}", key_, reached.size()), in_time).value)
+          !share<BroadcastValue<bool>>(fmt::format("{} {}", key_, reached.size()), in_time).value)
         break;
       connect_kind(candidate);
       reached.push_back(candidate);

@@ -32,7 +32,7 @@ struct TcpTunings {
   TcpTuning between;
 };
 
-// A set of connections, one for each pair, under a name of its own.
+// One set of connections to the other ranks, with a name that no other set has.
 struct TcpConnections {
   std::string name;
   bool paced = true;

@@ -1,4 +1,4 @@
-// How much a link's queues hold. Receivers grant what may be on its way to them, so that these
+// The capacities of a link's queues. Receivers grant what may be on its way to them, so that these
 // bounds are kept without looking.
 #pragma once
 
@@ -37,8 +37,8 @@ inline constexpr size_t kLeastPerLane = size_t{64} << 10;
 inline constexpr size_t kTiles = 4;
 inline constexpr size_t kTileBytes = size_t{256} << 10;
 
-// The first number of everything that is counted in 32 bits or fewer: each run passes the point
-// where the count starts over.
+// The first value of every counter of 32 bits or fewer, so that each run passes the point where it
+// wraps.
 inline constexpr uint32_t kFirstNumber = 0xfffffff0;
 
 }  // namespace gxp

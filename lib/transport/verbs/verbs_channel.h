@@ -89,7 +89,7 @@ class VerbsChannel {
   // `device`: the first lane's. The registrations outlive this.
   VerbsChannel(int peer, std::vector<VerbsRoute> routes, VerbsRegistrations& registrations,
                size_t slot_bytes);
-  // Before the lanes are connected: what arrives has a place.
+  // Posts receives; before the lanes are connected, so that whatever arrives has a slot.
   void post_receives();
 
   [[nodiscard]] std::span<const VerbsRoute> routes() const { return routes_; }
@@ -107,8 +107,8 @@ class VerbsChannel {
   // Messages in flight are abandoned: no rank waits for them any more. `at_once`: nothing is sent
   // or received from now on, not even the last word.
   void give_up(bool at_once) noexcept;
-  // Ends the connections; nothing but the destructor may follow. The devices touch no memory of
-  // this rank's for them any more.
+  // Ends the connections; nothing but the destructor may follow. The devices then no longer access
+  // this rank's memory for them.
   void close() { routes_.clear(); }
   // Whether all that was posted is done, or never will be.
   [[nodiscard]] bool is_idle() const;

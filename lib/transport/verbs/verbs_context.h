@@ -1,4 +1,5 @@
-// What the row verbs keeps in a TransportContext: its settings, and what its survey gathers.
+// The part of a TransportContext that belongs to the transport verbs: its settings, and what the
+// ranks exchange about their ports.
 #pragma once
 
 #include <functional>

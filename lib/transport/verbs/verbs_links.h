@@ -44,10 +44,10 @@ class VerbsLink final : public PeerLink {
 
   // For the group.
   [[nodiscard]] VerbsChannel& channel() { return channel_; }
-  // One of this link's requests is done, or has failed.
+  // Handles the completion of one of this link's requests, which succeeded or failed.
   void complete(const WorkId& id, const ibv_wc& completion);
-  // The operations and their memory are gone. Where a device may still use that memory, the
-  // connection ends without a word; else the peer can be told.
+  // The operations and their memory are gone. If a device may still use that memory, the connection
+  // is cut; else the peer is notified first.
   void stop() noexcept;
 
  private:

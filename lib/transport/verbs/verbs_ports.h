@@ -108,7 +108,7 @@ std::vector<VerbsRail> rails_between(const VerbsOffer& mine, const VerbsOffer& p
 // Connections over all rails.
 size_t lanes_between(const VerbsOffer& mine, const VerbsOffer& peers);
 
-// Which one a rank is among those of its host that share its ports.
+// The index of a rank among those of its host that share its ports.
 struct VerbsSharer {
   int index = 0;
   int count = 1;

@@ -38,7 +38,7 @@ namespace gxp {
 //   Errors   kDevice.
 class VerbsFlush {
  public:
-  // Of what arrives over these routes of `peer`. The registrations outlive this.
+  // Flushes what arrives over these routes from `peer`. The registrations outlive this.
   VerbsFlush(int peer, std::span<const VerbsRoute> routes, VerbsRegistrations& registrations);
   // Starts to flush the memory around `address`, which `memory` registers. Returns how many
   // completions of kind kFlush with this slot follow.

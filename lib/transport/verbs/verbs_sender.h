@@ -20,7 +20,7 @@ class VerbsSender {
   VerbsSender(VerbsChannel& channel, VerbsRegistrations& registrations);
 
   void post(PendingMessage& send) { to_send_.push_back(&send); }
-  // Sends and writes what there is room for; whether there was any.
+  // Sends and writes as much as there is room for; returns whether anything moved.
   bool progress(PeerMessages& messages);
   // The peer has granted a place.
   void on_grant(const VerbsHeader& header, const VerbsGrant& grant);

@@ -21,8 +21,8 @@ class ProgramMemory {
       : program_(program), shareable_(shareable) {
     place(device);
   }
-  // A second program over the same model, run between the steps of the first: takes `base`'s
-  // parameters, and its arena if that is large enough.
+  // The memory of a second program over the same model, which runs between the steps of the first:
+  // it shares `base`'s parameters, and its arena if that is large enough.
   ProgramMemory(Device& device, const StepProgram& program, const ProgramMemory& base)
       : program_(program),
         shareable_(base.shareable_),

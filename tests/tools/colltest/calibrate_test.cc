@@ -53,17 +53,19 @@ TEST_CASE("with several hosts, the links inside one and between them are told ap
   for (const LinkClass& link : profile.links) CHECK(link.curve("ring-all-reduce") != nullptr);
 }
 
-TEST_CASE("where ranks share memory, a calibration times every way, and they decide", "[.long]") {
+TEST_CASE("where ranks share memory, a calibration times every method, and they decide",
+          "[.long]") {
   const Profile profile = parse_profile(run_ranks_of("shm", 2, calibrated)[1], "measured");
-  const LinkClass* const ways = find_ways(profile, "shm", 2);
-  REQUIRE(ways != nullptr);
+  const LinkClass* const methods = find_methods(profile, "shm", 2);
+  REQUIRE(methods != nullptr);
   CHECK(messages_compete(profile, "shm", 2));
   const GroupTopology two{.world_size = 2, .transport = "shm", .shared_arena = true};
   const Call call{.collective = Collective::kAllReduce, .dtype = DType::kF32, .count = 16384};
   double least = 1;
-  for (const SharedWay way : {SharedWay::kCopied, SharedWay::kCma, SharedWay::kTiles}) {
-    const auto seconds = seconds_of(way, ways, call.collective, kMost);
-    CAPTURE(to_string(way));
+  for (const SharedMethod method :
+       {SharedMethod::kCopied, SharedMethod::kCma, SharedMethod::kTiles}) {
+    const auto seconds = seconds_of(method, methods, call.collective, kMost);
+    CAPTURE(to_string(method));
     REQUIRE(seconds);
     least = std::min(least, *seconds);
   }

@@ -97,12 +97,12 @@ TEST_CASE("a change is told by its setting and value, and is needed", "[estimate
     }
     return all;
   };
-  using Told = std::vector<std::string>;
+  using Lines = std::vector<std::string>;
   TrainCase question = case_of("llama3-70b", {.sequence = 8192, .micro_batch = 2, .gpus = 64});
   question.hardware = nullptr;  // no time: the cheapest first
   question.plan.accumulation = 0;
-  CHECK(told(question) == Told{"tensor-parallel 8;", "recompute full;micro-batch 1;",
-                               "recompute full;offload optimizer;"});
+  CHECK(told(question) == Lines{"tensor-parallel 8;", "recompute full;micro-batch 1;",
+                                "recompute full;offload optimizer;"});
   question.plan.sequence = 0;
   question.plan.stage = 0;
   CHECK(told(question)[0] == "stage 3;");

@@ -222,7 +222,7 @@ std::string planted(const Planted& defect) {
   return text.replace(at, defect.find.size(), defect.replace);
 }
 
-SourcePlace place_of(const std::string& text, const std::string& what) {
+SourceLocation place_of(const std::string& text, const std::string& what) {
   const size_t at = text.find(what);
   if (at == std::string::npos) return {};
   const std::string before = text.substr(0, at);
@@ -296,7 +296,7 @@ TEST_CASE("lint finds what is planted, where it is, and nothing else", "[inspect
   const auto found =
       std::ranges::find(findings, defect.rule, [](const LintFinding& one) { return one.rule->id; });
   REQUIRE(found != findings.end());
-  const SourcePlace place = place_of(text, defect.at);
+  const SourceLocation place = place_of(text, defect.at);
   if (place.line > 0) CHECK(found->place.line == place.line);
   if (place.line > 0) CHECK(found->place.column == place.column);
   std::set<std::string> expected = defect.also;

@@ -11,10 +11,10 @@ using enum Collective;
 
 constexpr size_t kTileBytes = DevicePeers::kScratchBytes / 4;
 constexpr size_t kLeastTileBytes = size_t{1} << 20;  // a phase takes as long as some 4 MiB
-static_assert(TiledWay::staging_bytes(kTileBytes) <= DevicePeers::kScratchBytes);
+static_assert(TiledMethod::staging_bytes(kTileBytes) <= DevicePeers::kScratchBytes);
 static_assert(DeviceExecutor::kOneShotBytes <= DevicePeers::kScratchBytes);
 
-constexpr DevicePlace kNotUsed{~uint64_t{0}, 0};  // of a buffer that the call does not use
+constexpr AllocationOffset kNotUsed{~uint64_t{0}, 0};  // of a buffer that the call does not use
 
 class BarrierCall final : public QueuedCall {
  public:
@@ -115,7 +115,7 @@ void DeviceExecutor::execute(DevicePeers& peers, const Call& call, ConstMemory i
       mover_.finish(inv);
     }
     sync_.synchronise(inv);
-  } else if (buffers && DirectWay::can_run(inv, *buffers)) {
+  } else if (buffers && DirectMethod::can_run(inv, *buffers)) {
     direct_.move(inv, *buffers);
     mover_.finish(inv);
     sync_.synchronise(inv);
@@ -134,7 +134,7 @@ DeviceExecutor::Placement DeviceExecutor::place(const DevicePeers& peers,
   const auto place_of = [&](const std::byte* data, Range range) {
     return range.count == 0 ? kNotUsed : peers.place_of(data, range.count);
   };
-  return {.input = inv.is_scaled() ? DevicePlace{} : place_of(inv.input_data, inv.own_input()),
+  return {.input = inv.is_scaled() ? AllocationOffset{} : place_of(inv.input_data, inv.own_input()),
           .output = place_of(inv.output_data, inv.own_output())};
 }
 
@@ -145,7 +145,7 @@ const DeviceExecutor::Placement& DeviceExecutor::placement_of(const Invocation& 
 
 std::optional<RankBuffers> DeviceExecutor::exchange(DevicePeers& peers, const Invocation& inv) {
   const Placement mine = place(peers, inv);
-  for (const DevicePlace& place : {mine.input, mine.output}) {
+  for (const AllocationOffset& place : {mine.input, mine.output}) {
     if (mine.everywhere() && place.allocation != kNotUsed.allocation)
       peers.offer(place.allocation, members_, inv.deadline);
   }
@@ -164,7 +164,7 @@ std::optional<RankBuffers> DeviceExecutor::exchange(DevicePeers& peers, const In
 
 void DeviceExecutor::learn(DevicePeers& peers, const Invocation& inv, int rank,
                            const Placement& theirs) const {
-  for (const DevicePlace& place : {theirs.input, theirs.output}) {
+  for (const AllocationOffset& place : {theirs.input, theirs.output}) {
     if (place.allocation != kNotUsed.allocation)
       peers.learn(sync_.member(rank), place.allocation, inv.deadline);
   }
@@ -174,7 +174,7 @@ RankBuffers DeviceExecutor::resolve(const DevicePeers& peers, const Invocation& 
   RankBuffers buffers;
   const bool written = writes_outputs(inv.call.collective);
   for (int rank = 0; rank < sync_.world_size(); ++rank) {
-    const auto at = [&](const DevicePlace& place, Range range, std::byte* own) -> std::byte* {
+    const auto at = [&](const AllocationOffset& place, Range range, std::byte* own) -> std::byte* {
       if (range.count == 0) return nullptr;
       return rank == inv.rank ? own : peers.at(sync_.member(rank), place, range.count);
     };
@@ -249,7 +249,7 @@ std::unique_ptr<QueuedCall> DeviceExecutor::queue(const Invocation& inv,
                                                   Stream& stream) {
   const auto barrier = [&] { return barriers_->queue(stream, inv.deadline); };
   uint32_t entered = 0;
-  if (inv.bytes() == 0 || (buffers && DirectWay::can_run(inv, *buffers))) {
+  if (inv.bytes() == 0 || (buffers && DirectMethod::can_run(inv, *buffers))) {
     entered = barrier();
     if (inv.bytes() > 0) direct_.move(inv, *buffers);
   } else if (inv.shape.largest_input <= kOneShotBytes) {

@@ -19,7 +19,7 @@
 //             phase at any size, so one-shot, where each rank folds everything, gains nothing.
 //   one-shot  else, of inputs up to kOneShotBytes: each rank copies its own to its scratch memory,
 //             and takes or folds all that it needs from the others'. Two phases.
-//   tiles     else (tiled_way.h): two-shot through scratch memory. One phase a tile.
+//   tiles     else (tiled_method.h): two-shot through scratch memory. One phase a tile.
 // For p ranks and K bytes of an all-reduce, each device reads and writes 2K(p - 1)/p of its peers'
 // memory; one-shot it reads K(p - 1).
 //   Errors    kPeer: a peer is lost, late, or has made another call; both calls are named. kDevice.
@@ -34,10 +34,10 @@
 #include "lib/collective/engine/device_memory/device_peers.h"
 #include "lib/collective/engine/device_memory/group_barriers.h"
 #include "lib/collective/engine/queued_call.h"
-#include "lib/collective/engine/shared_memory/direct_way.h"
+#include "lib/collective/engine/shared_memory/direct_method.h"
 #include "lib/collective/engine/shared_memory/group_sync.h"
 #include "lib/collective/engine/shared_memory/part_mover.h"
-#include "lib/collective/engine/shared_memory/tiled_way.h"
+#include "lib/collective/engine/shared_memory/tiled_method.h"
 
 namespace gxp {
 
@@ -96,8 +96,8 @@ class DeviceExecutor {
   // The content of a line: the locations of the buffers. No allocation: peers cannot map it, or
   // must not, since it is to be scaled first.
   struct Placement {
-    DevicePlace input;
-    DevicePlace output;
+    AllocationOffset input;
+    AllocationOffset output;
     [[nodiscard]] bool everywhere() const {
       return input.allocation != 0 && output.allocation != 0;
     }
@@ -126,8 +126,8 @@ class DeviceExecutor {
   GroupSync& sync_;
   std::vector<int> members_;
   DeviceMover mover_{sync_};
-  DirectWay direct_{sync_, mover_};
-  TiledWay tiled_{sync_, mover_};
+  DirectMethod direct_{sync_, mover_};
+  TiledMethod tiled_{sync_, mover_};
   std::array<std::optional<SharedCall>, 8> known_;
   size_t next_known_ = 0;                    // to be replaced
   std::shared_ptr<GroupBarriers> barriers_;  // with the peers of that number

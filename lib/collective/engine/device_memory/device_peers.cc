@@ -138,7 +138,7 @@ void DevicePeers::end_barriers() noexcept {
     std::atomic_ref(barrier_control(group)->aborted).store(1, std::memory_order_release);
 }
 
-DevicePlace DevicePeers::place_of(const std::byte* data, size_t bytes) const {
+AllocationOffset DevicePeers::place_of(const std::byte* data, size_t bytes) const {
   return sharing().find({data, bytes, MemorySpace::kCuda});
 }
 
@@ -185,7 +185,7 @@ void DevicePeers::learn(int rank, uint64_t allocation, Deadline deadline) {
   while (!mapped_[size_t(rank)].contains(allocation)) take(rank, deadline);
 }
 
-std::byte* DevicePeers::at(int rank, const DevicePlace& place, size_t bytes) const {
+std::byte* DevicePeers::at(int rank, const AllocationOffset& place, size_t bytes) const {
   const Memory theirs = mapped_[size_t(rank)].at(place.allocation).memory();
   if (place.offset > theirs.bytes || bytes > theirs.bytes - place.offset)
     fail(ErrorKind::kPeer,

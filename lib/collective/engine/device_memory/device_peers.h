@@ -1,7 +1,7 @@
 // This rank's device in collectives, and the memory of its peers' devices that it maps.
 //
-// To allocate memory is no collective call, so an allocation is offered to a peer with the first
-// call that works on it: its descriptor is in the peer's channel before this rank's line names it
+// Since ranks allocate memory on their own, an allocation is offered to a peer with the first call
+// that works on it: its descriptor is in the peer's channel before this rank's line names it
 // (group_sync.h), and who reads the line takes it from there without waiting for anybody. Each call
 // takes all offers, so a channel holds those of one call at most. Freed allocations are reported
 // before the next offer; until then the peer's mapping keeps the memory.
@@ -53,13 +53,13 @@ class DevicePeers {
   // The collectives' own; urgent.
   [[nodiscard]] Stream& stream() { return *stream_; }
   // The location of this rank's memory, for its peers.
-  [[nodiscard]] DevicePlace place_of(const std::byte* data, size_t bytes) const;
+  [[nodiscard]] AllocationOffset place_of(const std::byte* data, size_t bytes) const;
   // Offers an allocation of this rank to these ranks for mapping, if they do not have it yet.
   void offer(uint64_t allocation, std::span<const int> ranks, Deadline deadline);
   // Takes what `rank` has offered, until that allocation is mapped.
   void learn(int rank, uint64_t allocation, Deadline deadline);
   // A peer's memory at the position in its line, in an allocation that is mapped.
-  [[nodiscard]] std::byte* at(int rank, const DevicePlace& place, size_t bytes) const;
+  [[nodiscard]] std::byte* at(int rank, const AllocationOffset& place, size_t bytes) const;
   [[nodiscard]] std::byte* scratch(int rank) const { return scratch_of_[size_t(rank)]; }
   // The barriers of a group's ranks (group_barriers.h); `group` is GroupSync's.
   [[nodiscard]] BarrierBoard* board(int rank, int group) const;
@@ -71,7 +71,7 @@ class DevicePeers {
   void end_barriers() noexcept;
   // Whether that rank has ended. Any thread.
   [[nodiscard]] bool is_gone(int rank) const { return arena_->channels().is_closed(rank); }
-  // Differs from that of every other object of this process.
+  // A number that no other object of this process has.
   [[nodiscard]] uint64_t number() const { return number_; }
 
  private:

@@ -110,11 +110,12 @@ void NativeEngine::tune(Deadline deadline) {
   StartupBenchmark done = benchmark_startup(*shared_, *state_->transport->shared_arena(),
                                             calibrated ? 0 : kStartupBenchmarkSeconds, deadline);
   shared_->report_to(state_->recorder);
-  done.ways.transport = std::string(transport);
-  const LinkClass& ways = calibrated ? *find_ways(known, transport, world_size()) : done.ways;
-  costs_ = {.profile = ways.curves.empty()
+  done.methods.transport = std::string(transport);
+  const LinkClass& methods =
+      calibrated ? *find_methods(known, transport, world_size()) : done.methods;
+  costs_ = {.profile = methods.curves.empty()
                            ? costs_.profile
-                           : std::make_shared<Profile>(with_ways(known, ways, done.cma)),
+                           : std::make_shared<Profile>(with_methods(known, methods, done.cma)),
             .measures = true,
             .tuned = true,
             .cma = done.cma,
@@ -135,9 +136,9 @@ bool NativeEngine::execute_shared(const Call& call, ConstMemory input, Memory ou
   if (call.collective == Collective::kBarrier)
     return shared_->execute(call, input, output, deadline, {});
   const CachedPlans& plans = plans_for(call);
-  const bool shares_ordinary = plans.ways.ordinary != SharedWay::kMessages;
-  if (!shares_ordinary && plans.ways.communicator == SharedWay::kMessages) return false;
-  if (!shared_->execute(call, input, output, deadline, plans.ways)) return false;
+  const bool shares_ordinary = plans.methods.ordinary != SharedMethod::kMessages;
+  if (!shares_ordinary && plans.methods.communicator == SharedMethod::kMessages) return false;
+  if (!shared_->execute(call, input, output, deadline, plans.methods)) return false;
   count_shared((shares_ordinary ? plans.ordinary : plans.communicator)->bytes_sent);
   return true;
 }
@@ -185,10 +186,10 @@ const NativeEngine::CachedPlans& NativeEngine::plans_for(const Call& call) {
   last_ = {.call = call,
            .ordinary = &plan_for(call, MemoryOrigin::kOrdinary),
            .communicator = &plan_for(call, MemoryOrigin::kCommunicator)};
-  last_.ways = {.communicator = last_.communicator->plan.way,
-                .ordinary = last_.ordinary->plan.way,
-                .cma = limits_.cma,
-                .open = !limits_.wanted};
+  last_.methods = {.communicator = last_.communicator->plan.method,
+                   .ordinary = last_.ordinary->plan.method,
+                   .cma = limits_.cma,
+                   .open = !limits_.wanted};
   return last_;
 }
 
@@ -206,7 +207,7 @@ const NativeEngine::CachedPlan& NativeEngine::plan_for(const Call& call, MemoryO
 void NativeEngine::set_selection(const SelectionSettings& settings) {
   check_algorithm_name(settings.algorithm);
   settings_ = settings;
-  limits_.wanted = wanted_way(settings);
+  limits_.wanted = wanted_method(settings);
   plans_.clear();
   last_ = {};
 }

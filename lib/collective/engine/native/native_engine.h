@@ -96,8 +96,8 @@ class NativeEngine final : public Engine {
   struct Costs {
     std::shared_ptr<const Profile> profile;  // owners: the engines of a group and its descendants
     bool measures = false;                   // tune() was called: parts call it when they are split
-    bool tuned = false;                      // the shared ways were measured, here or in a parent
-    bool cma = true;                         // CMA works between all ranks
+    bool tuned = false;  // the shared methods were measured, here or in a parent
+    bool cma = true;     // CMA works between all ranks
     size_t tile_bytes = SharedExecutor::kMostTileBytes;
   };
   // No members: all ranks of the transport.
@@ -115,7 +115,7 @@ class NativeEngine final : public Engine {
     Call call{.root = -1};
     const CachedPlan* ordinary = nullptr;
     const CachedPlan* communicator = nullptr;
-    SharedWays ways{};
+    SharedMethods methods{};
   };
   const CachedPlans& plans_for(const Call& call);
   const CachedPlan& plan_for(const Call& call, MemoryOrigin origin);
@@ -141,7 +141,7 @@ class NativeEngine final : public Engine {
   std::vector<int> hosts_;  // of the members
   RankPlan rank_plan_;      // of the members
   Costs costs_;
-  WayLimits limits_;
+  MethodLimits limits_;
   std::optional<CostModel> model_;
   Executor executor_;
   std::optional<SharedExecutor> shared_;

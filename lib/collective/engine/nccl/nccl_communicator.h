@@ -26,7 +26,8 @@ class NcclCommunicator {
   // Aborts it, unless it was destroyed.
   ~NcclCommunicator() { abort("its owner has ended"); }
 
-  // What `act` starts. kPeer: it was aborted, and why; else as NcclLibrary::check() says.
+  // Calls `start`, which `act` names in errors. kPeer: the communicator was aborted, with the
+  // reason; else as NcclLibrary::check().
   void use(std::string_view act, const std::function<NcclResult(NcclComm*)>& start);
   // Whether NCCL has queued all started calls; throws NCCL's error.
   [[nodiscard]] bool is_ready();

@@ -338,7 +338,7 @@ void NcclEngine::keep_memory(Memory memory, Deadline deadline) {
   if (has(state_->library.version(), NcclFeature::kWindows)) {
     // NCCL maps whole allocations that have a file descriptor.
     const DeviceSharing* const sharing = state_->queue->device().sharing();
-    const DevicePlace place = sharing == nullptr ? DevicePlace{} : sharing->find(memory);
+    const AllocationOffset place = sharing == nullptr ? AllocationOffset{} : sharing->find(memory);
     const uint64_t mine = place.allocation != 0 && place.offset == 0 ? memory.bytes : 0;
     const std::vector<uint64_t> all = gather(mine, deadline);
     if (mine > 0 && std::ranges::all_of(all, [&](uint64_t theirs) { return theirs == mine; }))

@@ -132,7 +132,8 @@ class NcclLibrary {
   NcclVersion version_;
 };
 
-// Calls of this thread between its making and end() start together. Borrows the library.
+// The calls that this thread makes between the constructor and end() start together
+// (ncclGroupStart()). Borrows the library.
 class NcclGroup {
  public:
   explicit NcclGroup(const NcclLibrary& library);

@@ -1,5 +1,5 @@
-// Which version of NCCL has what, and what gxp does without. Sources: the tags of NVIDIA/nccl, and
-// its release notes.
+// The features of each version of NCCL, and what gxp does where one is missing. Sources: the tags
+// of NVIDIA/nccl, and its release notes.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ struct NcclFeatureRow {
 // By version.
 std::span<const NcclFeatureRow> nccl_features();
 bool has(const NcclVersion& version, NcclFeature feature);
-// One line for each that the version lacks: "NCCL 2.16.2 has no ncclCommSplit (2.18.1): ...".
+// One line for each feature that the version lacks: "NCCL 2.16.2 has no ncclCommSplit (2.18.1):
+// ...".
 std::vector<std::string> missing_features(const NcclVersion& version);
 
 // Thread blocks that NCCL may use at the same time; 0: as many as it likes.

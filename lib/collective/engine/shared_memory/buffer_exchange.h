@@ -11,7 +11,7 @@
 
 namespace gxp {
 
-// Offsets in the heap of the rank's segment; 0: not in communicator memory.
+// Offsets of a rank's buffers in the heap of its segment; 0: not in communicator memory.
 struct BufferPlacement {
   uint64_t input = 0;
   uint64_t output = 0;
@@ -38,15 +38,16 @@ class BufferExchange {
   // Enters the call. `last_timed`: times of the last timed call, if peers have not seen them yet.
   void publish(const Invocation& inv, const BufferPlacement& mine,
                const std::optional<CallTimes>& last_timed);
-  // Returns how many ranks have all of their buffers in communicator memory, when all have entered.
+  // When all ranks have entered, returns how many of them have all of their buffers in communicator
+  // memory.
   size_t gather(const Invocation& inv, const BufferPlacement& mine, KnownPlacements& known);
 
   // After gather(). The buffers in this process, if all ranks' are in communicator memory.
   const RankBuffers& resolve(const Invocation& inv, KnownPlacements& known) const;
-  // The buffers as cross-memory attach reaches them; null: the OS does not let all ranks reach each
-  // other's. No rank has all of its buffers in communicator memory.
+  // The addresses of the buffers for cross-memory attach; null: the OS does not let all ranks reach
+  // each other's memory. Precondition: no rank has all of its buffers in communicator memory.
   const RankBuffers* find_by_cma(const Invocation& inv);
-  // Whether rank 0's call is in place, under the same condition.
+  // Whether rank 0's call is in place. Same precondition.
   [[nodiscard]] bool is_in_place(const Invocation& inv) const;
   // The last entry and the last exit of the call whose times are in all lines.
   [[nodiscard]] CallTimes times(const Invocation& inv, CallTimes mine) const;

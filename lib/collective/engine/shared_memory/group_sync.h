@@ -23,7 +23,7 @@ class GroupSync {
   // theirs. Each call, and the ranks that this rank waits for, are reported to the recorder.
   GroupSync(SharedArena& arena, FlightRecorder& recorder, std::vector<int> members, int rank,
             int group);
-  // From now on; the recorder outlives this, or the next that is named.
+  // Reports to this recorder from now on; it outlives this object, or the next call.
   void report_to(FlightRecorder& recorder) { recorder_ = &recorder; }
 
   [[nodiscard]] int rank() const { return rank_; }
@@ -35,29 +35,29 @@ class GroupSync {
   [[nodiscard]] SharedLine& line(int rank, uint32_t call_index) const {
     return arena_.line(group_, places_[size_t(rank)], call_index);
   }
-  // By the clock that all processes of a host have in common.
+  // The time by a clock that all processes of the host share.
   static int64_t now_ns();
 
   // Returns the index of the call that begins; calls by messages do not count.
   uint32_t begin();
   void end(const Invocation& inv);
 
-  // Until this rank may overwrite the line of the call, or its slot for copies: all ranks have left
-  // the call that had it before, so have entered the one after that.
+  // Return when this rank may overwrite the call's line, or its slot for copies: all ranks have
+  // then left the earlier call that used it, since they have entered the one after that.
   void wait_for_line(const Invocation& inv) { await_all(inv, SharedSlots::kLines); }
   void wait_for_copy(const Invocation& inv) { await_all(inv, SharedSlots::kCopies); }
-  // This rank has entered the call; the line's payload is written.
+  // Tells the peers that this rank has entered the call, after the line's payload was written.
   void publish_line(const Invocation& inv);
-  // Until `rank` has entered the call.
+  // Returns when `rank` has entered the call.
   void await(const Invocation& inv, int rank) { await(inv, rank, inv.index); }
 
   // The last phase that all ranks have passed.
   [[nodiscard]] uint64_t phase() const { return phase_; }
   void set_phase(uint64_t phase) { phase_ = phase; }
   void publish_phase(uint64_t phase);
-  // Until all ranks have published it. `step`: for the recorder.
+  // Returns when all ranks have published `phase`. `step`: for the recorder.
   void await_phase(const Invocation& inv, uint64_t phase, uint64_t step);
-  // All ranks have come here.
+  // A barrier within the call, by one more phase.
   void synchronise(const Invocation& inv);
   void prefetch_phase() { prefetch_to_write(&arena_.phase(group_, places_[size_t(rank_)])); }
 
@@ -81,7 +81,7 @@ class GroupSync {
   // The call that runs:
   enum class Recorded : uint8_t { kNot, kRoughly, kExactly };  // when it began
   Recorded recorded_ = Recorded::kNot;
-  bool lingered_ = false;  // it waited longer than it may spin
+  bool lingered_ = false;  // the rank waited longer than it may spin
 };
 
 }  // namespace gxp

@@ -1,4 +1,4 @@
-// Takes, gives and folds parts of the ranks' buffers: what the ways of a call have in common
+// Takes, gives and folds parts of the ranks' buffers: what the methods of a call have in common
 // (shared_executor.h).
 #pragma once
 
@@ -10,14 +10,15 @@
 
 namespace gxp {
 
-// By rank; null where a rank has no such buffer, or nobody touches it.
+// The ranks' buffers of a call, by rank; null where a rank has no such buffer, or nobody touches
+// it.
 struct RankBuffers {
-  bool mapped = true;  // here; else they are addresses in the ranks' processes
+  bool mapped = true;  // in this process; else they are addresses in the ranks' own processes
   std::vector<const std::byte*> inputs{};
   std::vector<std::byte*> outputs{};
 };
 
-// One version of each rank, and one or more targets of what they fold into.
+// The operands of a fold: one version from each rank, and one or more targets for the result.
 struct VersionFold {
   std::vector<const std::byte*> sources{};  // by rank
   std::vector<std::byte*> targets{};
@@ -38,22 +39,23 @@ class PartMover {
   // Copies this rank's input to its output.
   void keep_own(const Invocation& inv, Range range);
 
-  // To here and from here, where `there` is one of the rank's buffers.
+  // Copy from and to a buffer of `rank`, in which `there` points.
   virtual void fetch(bool mapped, int rank, const std::byte* there, std::byte* here, size_t bytes);
   virtual void store(bool mapped, int rank, std::byte* there, const std::byte* here, size_t bytes);
   virtual void copy(std::byte* to, const std::byte* from, size_t bytes);
   // This rank's input, times its factor where inputs have one.
   virtual void copy_input(const Invocation& inv, std::byte* to, Range range);
-  // Carries out `fold` in the order of reduction_tree.h, to the first target; to the others as
-  // well, or `by_copies`. An average is divided while in L1.
+  // Carries out `fold` in the order of reduction_tree.h. With `by_copies` it folds into the first
+  // target and copies the result to the others; without, it folds into all at once. An average is
+  // divided while it is in the L1 cache.
   virtual void run_fold(const Call& call, size_t bytes, bool by_copies);
   // Memory of a rank for tiles and sums, which all ranks reach.
   [[nodiscard]] virtual std::byte* staging(int rank) const;
-  // Soon to be written by this rank.
+  // A hint that this rank will soon write to `target`.
   virtual void expect_write(std::byte* target, size_t bytes);
   // Bytes that two ranks swap at a time.
   [[nodiscard]] virtual size_t swapped_bytes(bool mapped) const;
-  // All that was begun is done, and peers may see it.
+  // Returns when all copies and folds that were begun are done and visible to peers.
   virtual void finish(const Invocation& /*inv*/) {}
 
   VersionFold fold;  // for temporary use; does not persist

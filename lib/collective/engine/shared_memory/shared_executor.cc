@@ -5,7 +5,7 @@
 
 namespace gxp {
 
-using enum SharedWay;
+using enum SharedMethod;
 
 SharedExecutor::SharedExecutor(SharedArena& arena, FlightRecorder& recorder,
                                std::vector<int> members, int rank, int group)
@@ -23,7 +23,7 @@ SharedExecutor::CachedCall& SharedExecutor::find(const Call& call) {
 }
 
 bool SharedExecutor::execute(const Call& call, ConstMemory input, Memory output, Deadline deadline,
-                             const SharedWays& ways) {
+                             const SharedMethods& methods) {
   CachedCall& cached = find(call);
   const uint32_t index = sync_.begin();
   const Invocation invocation{.call = call,
@@ -35,10 +35,10 @@ bool SharedExecutor::execute(const Call& call, ConstMemory input, Memory output,
                               .output_data = output.data,
                               .deadline = deadline};
   bool done = true;
-  if (copies_anyway(invocation, cached, ways)) {
+  if (copies_anyway(invocation, cached, methods)) {
     copied_.run(invocation);
   } else {
-    done = run(invocation, choose_by_lines(invocation, cached, ways));
+    done = run(invocation, choose_by_lines(invocation, cached, methods));
   }
   sync_.end(invocation);
   return done;
@@ -47,12 +47,12 @@ bool SharedExecutor::execute(const Call& call, ConstMemory input, Memory output,
 // Whether a small input is copied wherever it lies: it fits a line, or copies have been the fastest
 // for the memory of the last such call.
 bool SharedExecutor::copies_anyway(const Invocation& inv, CachedCall& cached,
-                                   const SharedWays& ways) {
+                                   const SharedMethods& methods) {
   // What fits a line must not lie where the line says where the buffers are.
   if (inv.shape.largest_input <= 2 * SharedLine::kBytes) return true;
   if (!copied_.fits(inv)) return false;
-  if (ways.communicator == kCopied && ways.ordinary == kCopied) return true;
-  WayTrial* const trial = find_trial(inv, cached, ways);
+  if (methods.communicator == kCopied && methods.ordinary == kCopied) return true;
+  MethodTrial* const trial = find_trial(inv, cached, methods);
   if (trial == nullptr || timed_ || !trial->is_settled_on(kCopied)) return false;
   trial->advance();
   return true;
@@ -61,14 +61,15 @@ bool SharedExecutor::copies_anyway(const Invocation& inv, CachedCall& cached,
 // The lines say where the buffers are. Whether to copy as well is settled before, by where they
 // were in the last such call.
 SharedExecutor::Chosen SharedExecutor::choose_by_lines(const Invocation& inv, CachedCall& cached,
-                                                       const SharedWays& ways) {
+                                                       const SharedMethods& methods) {
   const BufferPlacement mine = exchange_.place(inv);
   const bool expects_placed = cached.memory == kCommunicator;
-  WayTrial* const trial = find_trial(inv, cached, ways);
-  const auto [way, is_timed] =
-      trial != nullptr ? trial->turn()
-                       : WayTrial::Turn{expects_placed ? ways.communicator : ways.ordinary, false};
-  const bool copies = way == kCopied && copied_.fits(inv);
+  MethodTrial* const trial = find_trial(inv, cached, methods);
+  const auto [method, is_timed] =
+      trial != nullptr
+          ? trial->turn()
+          : MethodTrial::Turn{expects_placed ? methods.communicator : methods.ordinary, false};
+  const bool copies = method == kCopied && copied_.fits(inv);
   const bool is_copied = copies && (expects_placed || !mine.everywhere());
   sync_.prefetch_phase();
   sync_.wait_for_line(inv);
@@ -78,7 +79,7 @@ SharedExecutor::Chosen SharedExecutor::choose_by_lines(const Invocation& inv, Ca
   if (is_copied) copied_.prefetch_next(inv);
   const size_t in_arena = exchange_.gather(inv, mine, cached.placements);
   const bool placed = in_arena == size_t(sync_.world_size());
-  if (placed && ways.communicator == kMessages) return {.way = kMessages};
+  if (placed && methods.communicator == kMessages) return {.method = kMessages};
   cached.memory = placed                                        ? kCommunicator
                   : in_arena == 0 && exchange_.is_in_place(inv) ? kInPlace
                                                                 : kOrdinary;
@@ -86,26 +87,26 @@ SharedExecutor::Chosen SharedExecutor::choose_by_lines(const Invocation& inv, Ca
   const bool as_expected = expects_placed ? placed : in_arena == 0;
   if (trial != nullptr && as_expected) {
     trial->advance();
-    if (is_timed) timed_.emplace(TimedCall{*trial, way, inv.bytes(), {entered}});
+    if (is_timed) timed_.emplace(TimedCall{*trial, method, inv.bytes(), {entered}});
   }
-  Chosen chosen{.way = expects_placed && !placed ? ways.ordinary : way,
+  Chosen chosen{.method = expects_placed && !placed ? methods.ordinary : method,
                 .is_copied = is_copied,
                 .all_copied = copies && (expects_placed || in_arena == 0),
                 .is_timed = is_timed};
   if (chosen.all_copied) return chosen;
   if (placed) chosen.buffers = &exchange_.resolve(inv, cached.placements);
-  if (in_arena == 0 && chosen.way == kCma) chosen.buffers = exchange_.find_by_cma(inv);
+  if (in_arena == 0 && chosen.method == kCma) chosen.buffers = exchange_.find_by_cma(inv);
   return chosen;
 }
 
 bool SharedExecutor::run(const Invocation& inv, const Chosen& chosen) {
   if (chosen.all_copied) {
     copied_.take(inv);
-  } else if (chosen.buffers != nullptr && DirectWay::can_run(inv, *chosen.buffers)) {
+  } else if (chosen.buffers != nullptr && DirectMethod::can_run(inv, *chosen.buffers)) {
     direct_.run(inv, *chosen.buffers);
-  } else if (chosen.way == kMessages) {
+  } else if (chosen.method == kMessages) {
     return false;
-  } else if (chosen.way == kTiles || !copied_.fits(inv)) {
+  } else if (chosen.method == kTiles || !copied_.fits(inv)) {
     tiled_.run(inv);
   } else {
     if (!chosen.is_copied) copied_.copy(inv);
@@ -116,23 +117,24 @@ bool SharedExecutor::run(const Invocation& inv, const Chosen& chosen) {
   return true;
 }
 
-// Where calls like it learn which way is the fastest; null: they have none to choose. Asked before
-// the handshake, so by what all of them know.
-WayTrial* SharedExecutor::find_trial(const Invocation& inv, CachedCall& cached,
-                                     const SharedWays& ways) {
+// Where calls like it learn which method is the fastest; null: they have none to choose. Asked
+// before the handshake, so by what all of them know.
+MethodTrial* SharedExecutor::find_trial(const Invocation& inv, CachedCall& cached,
+                                        const SharedMethods& methods) {
   const bool small = copied_.fits(inv);
   const bool placed = cached.memory == kCommunicator;
-  const SharedWay predicted = placed ? ways.communicator : ways.ordinary;
-  if (!ways.open || predicted == kMessages || inv.is_scaled() || (placed && !small)) return nullptr;
-  WayTrial*& trial = cached.trials[cached.memory];
+  const SharedMethod predicted = placed ? methods.communicator : methods.ordinary;
+  if (!methods.open || predicted == kMessages || inv.is_scaled() || (placed && !small))
+    return nullptr;
+  MethodTrial*& trial = cached.trials[cached.memory];
   if (trial != nullptr) return trial;
-  std::vector<SharedWay> candidates = {predicted};
-  const auto add = [&](SharedWay way, bool possible) {
-    if (possible && way != predicted) candidates.push_back(way);
+  std::vector<SharedMethod> candidates = {predicted};
+  const auto add = [&](SharedMethod method, bool possible) {
+    if (possible && method != predicted) candidates.push_back(method);
   };
   add(kCopied, small);
   add(kPlaced, placed);
-  add(kCma, !placed && ways.cma);
+  add(kCma, !placed && methods.cma);
   add(kTiles, !placed);
   const std::array key = {int(inv.call.collective), int(cached.memory), int(small),
                           int(std::bit_width(inv.bytes()))};
@@ -144,7 +146,8 @@ WayTrial* SharedExecutor::find_trial(const Invocation& inv, CachedCall& cached,
 void SharedExecutor::settle_trial(const Invocation& inv) {
   if (!timed_) return;
   const CallTimes last = exchange_.times(inv, timed_->times);
-  timed_->trial.note(timed_->way, double(last.left_ns - last.entered_ns) / double(timed_->bytes));
+  timed_->trial.note(timed_->method,
+                     double(last.left_ns - last.entered_ns) / double(timed_->bytes));
   timed_.reset();
 }
 

@@ -25,7 +25,7 @@
 #include "lib/collective/algorithm/call.h"
 #include "lib/collective/engine/communicator_memory.h"
 #include "lib/collective/flight/flight_recorder.h"
-#include "lib/collective/tune/shared_ways.h"
+#include "lib/collective/tune/shared_methods.h"
 #include "lib/device/device.h"
 #include "lib/transport/backoff.h"
 
@@ -34,16 +34,16 @@ namespace {
 
 using Clock = Deadline::Clock;
 using enum Collective;
-using enum SharedWay;
+using enum SharedMethod;
 
 constexpr double kAllReduceShare = 0.6;  // of the budget
 // Budgets that small all-reduces may take where other work on the machine comes in between.
 constexpr double kPatience = 5;
-constexpr int kMaxRepeats = 9;               // timings of each way after the first
+constexpr int kMaxRepeats = 9;               // timings of each method after the first
 constexpr size_t kSmallestCall = 256;        // smaller inputs fit the line
 constexpr size_t kLargestPlaced = 64 << 10;  // larger inputs are not copied, so need no comparison
 constexpr size_t kHugePage = 2 << 20;
-constexpr std::array kWays = {kCopied, kPlaced, kCma, kTiles};
+constexpr std::array kMethods = {kCopied, kPlaced, kCma, kTiles};
 // The calls that are run, and those that move as much in the same directions.
 constexpr std::array kTimed = {kAllReduce, kAllGather, kAllToAll, kReduceScatter, kBroadcast};
 // The timings count only if they include an all-reduce of so many bytes.
@@ -96,10 +96,10 @@ class Trials {
   [[nodiscard]] std::map<std::string, CostCurve, std::less<>> curves() const {
     std::map<std::string, CostCurve, std::less<>> curves;
     const auto add = [&](Collective collective, Collective measured) {
-      for (const SharedWay way : kWays) {
-        const auto found = least_.find({measured, way});
+      for (const SharedMethod method : kMethods) {
+        const auto found = least_.find({measured, method});
         if (found != least_.end())
-          curves[way_curve_name(way, collective)] = curve_of(found->second);
+          curves[method_curve_name(method, collective)] = curve_of(found->second);
       }
     };
     for (const Collective collective : kTimed) add(collective, collective);
@@ -138,15 +138,15 @@ class Trials {
     }
   }
 
-  // From the largest on, where ways differ most, and the other calls from an all-reduce; the small
-  // ones go as that does.
+  // From the largest on, where methods differ most, and the other calls from an all-reduce; the
+  // small ones go as that does.
   void time_others(double budget_s, const Pages& pages) {
     const Least all_reduces = least_[{kAllReduce, kTiles}];
     const auto others = std::span(kTimed).subspan(1);
     for (auto at = all_reduces.rbegin();
          at != all_reduces.rend() && at->first >= kLeastTellingBytes; ++at) {
       for (const Collective collective : others) {
-        if (passed_ + double(kWays.size()) * at->second > budget_s) return;
+        if (passed_ + double(kMethods.size()) * at->second > budget_s) return;
         measure(collective, at->first, 0, pages(at->first));
       }
     }
@@ -164,14 +164,14 @@ class Trials {
         auto like = known.upper_bound(bytes);
         if (like == known.end() && !known.empty()) --like;
         const double scale = like == known.end() ? 1 : like->second / all_reduces.at(like->first);
-        for (const SharedWay way : kWays) {
-          const Least& from = least_[{kAllReduce, way}];
-          if (from.contains(bytes) && is_possible(way, collective, bytes))
-            note(collective, way, bytes, from.at(bytes) * scale);
+        for (const SharedMethod method : kMethods) {
+          const Least& from = least_[{kAllReduce, method}];
+          if (from.contains(bytes) && is_possible(method, collective, bytes))
+            note(collective, method, bytes, from.at(bytes) * scale);
         }
       }
     }
-    std::erase_if(least_, [](const auto& way) { return way.second.empty(); });
+    std::erase_if(least_, [](const auto& method) { return method.second.empty(); });
   }
 
   // Noise may make a larger size look faster than a smaller one.
@@ -197,53 +197,54 @@ class Trials {
     executor_.execute(call, data, data, deadline_, {kCopied, kCopied});
   }
 
-  [[nodiscard]] bool is_possible(SharedWay way, Collective collective, size_t bytes) const {
-    if (way == kCopied)
+  [[nodiscard]] bool is_possible(SharedMethod method, Collective collective, size_t bytes) const {
+    if (method == kCopied)
       return largest_input(collective, bytes, ranks_) <= most_copied(collective, ranks_);
-    if (way == kPlaced) return bytes <= kLargestPlaced;
-    return way != kCma || use_cma_;
+    if (method == kPlaced) return bytes <= kLargestPlaced;
+    return method != kCma || use_cma_;
   }
 
-  double time(const Call& call, SharedWay way, const Buffers& buffers) {
-    const Memory data = way == kPlaced ? buffers.placed : buffers.ordinary;
+  double time(const Call& call, SharedMethod method, const Buffers& buffers) {
+    const Memory data = method == kPlaced ? buffers.placed : buffers.ordinary;
     const Extents extents = extents_of(call, rank_, ranks_);
     const auto bytes_of = [&](Range range) {
       return data.slice(range.begin * sizeof(float), range.count * sizeof(float));
     };
-    const SharedWays ways{way == kCopied ? kCopied : kPlaced, way == kPlaced ? kTiles : way};
+    const SharedMethods methods{method == kCopied ? kCopied : kPlaced,
+                                method == kPlaced ? kTiles : method};
     executor_.execute({.collective = kBarrier, .dtype = DType::kF32}, {}, {}, deadline_,
                       {kCopied, kCopied});
     const Clock::time_point start = Clock::now();
-    executor_.execute(call, bytes_of(extents.input), bytes_of(extents.output), deadline_, ways);
+    executor_.execute(call, bytes_of(extents.input), bytes_of(extents.output), deadline_, methods);
     return seconds_since(start);
   }
 
-  // By all ways in turn, so that a slow moment of the machine meets all, and each twice, since the
-  // first time finds the caches as another way has left them: once, and again for so many seconds.
-  // Returns the seconds of a turn without what came in between.
+  // By all methods in turn, so that a slow moment of the machine meets all, and each twice, since
+  // the first time finds the caches as another method has left them: once, and again for so many
+  // seconds. Returns the seconds of a turn without what came in between.
   double measure(Collective collective, size_t bytes, double seconds, const Buffers& buffers) {
     const Call call = trial_call(collective, bytes, ranks_);
-    std::vector<SharedWay> ways;
-    for (const SharedWay way : kWays) {
-      if (is_possible(way, collective, bytes)) ways.push_back(way);
+    std::vector<SharedMethod> methods;
+    for (const SharedMethod method : kMethods) {
+      if (is_possible(method, collective, bytes)) methods.push_back(method);
     }
     const auto take_turns = [&](int turns) {
       std::vector<double> taken;
       for (int i = 0; i < turns; ++i) {
-        for (const SharedWay way : ways) {
-          if (!arena_.oversubscribed()) time(call, way, buffers);
-          taken.push_back(time(call, way, buffers));
+        for (const SharedMethod method : methods) {
+          if (!arena_.oversubscribed()) time(call, method, buffers);
+          taken.push_back(time(call, method, buffers));
         }
       }
       taken.push_back(seconds_since(start_));
       agree(taken);
       for (size_t i = 0; i + 1 < taken.size(); ++i)
-        note(collective, ways[i % ways.size()], bytes, taken[i]);
+        note(collective, methods[i % methods.size()], bytes, taken[i]);
       passed_ = taken.back();
     };
     const auto one_turn = [&] {
       double sum = 0;
-      for (const SharedWay way : ways) sum += least_.at({collective, way}).at(bytes);
+      for (const SharedMethod method : methods) sum += least_.at({collective, method}).at(bytes);
       return (arena_.oversubscribed() ? 1 : 2) * std::max(sum, 1e-9);
     };
     take_turns(1);
@@ -252,8 +253,8 @@ class Trials {
     return one_turn();
   }
 
-  void note(Collective collective, SharedWay way, size_t bytes, double seconds) {
-    const auto [at, is_first] = least_[{collective, way}].emplace(bytes, seconds);
+  void note(Collective collective, SharedMethod method, size_t bytes, double seconds) {
+    const auto [at, is_first] = least_[{collective, method}].emplace(bytes, seconds);
     at->second = std::min(at->second, seconds);
   }
 
@@ -264,7 +265,7 @@ class Trials {
   Deadline deadline_;
   Clock::time_point start_;
   bool use_cma_ = false;
-  std::map<std::pair<Collective, SharedWay>, Least> least_;
+  std::map<std::pair<Collective, SharedMethod>, Least> least_;
   size_t most_ = 0;
   double passed_ = 0;  // seconds, as all ranks see it
 };
@@ -282,8 +283,8 @@ StartupBenchmark benchmark_startup(SharedExecutor& executor, SharedArena& arena,
   done.tile_bytes = size_t(trials.least_of_all(double(tile))) / 4096 * 4096;
   executor.use_tiles_of(done.tile_bytes);
   if (budget_s > 0) trials.run(done.cma, budget_s);
-  done.ways.ranks = executor.sync().world_size();
-  done.ways.curves = trials.curves();
+  done.methods.ranks = executor.sync().world_size();
+  done.methods.curves = trials.curves();
   done.seconds = -trials.least_of_all(-trials.seconds());
   return done;
 }
@@ -378,12 +379,12 @@ StartupBenchmark benchmark_here(int world_size, bool use_cma, double budget_s) {
 }
 
 std::string summary(const StartupBenchmark& measured) {
-  if (measured.ways.curves.empty()) return "nothing, since this machine is too busy";
+  if (measured.methods.curves.empty()) return "nothing, since this machine is too busy";
   std::string text;
-  const WayLimits limits{.ranks = measured.ways.ranks, .cma = measured.cma};
+  const MethodLimits limits{.ranks = measured.methods.ranks, .cma = measured.cma};
   for (const size_t bytes : {size_t{16} << 10, size_t{256} << 10, size_t{4} << 20}) {
     text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", format_bytes(bytes),
-                        describe_ways(&measured.ways, kAllReduce, bytes, limits, false));
+                        describe_methods(&measured.methods, kAllReduce, bytes, limits, false));
   }
   return text;
 }

@@ -1,5 +1,6 @@
-// The time that calls in shared memory take here by each of their ways (shared_ways.h), measured by
-// NativeEngine::tune() in some milliseconds: at sizes from 256 bytes to twice the L2 cache.
+// The time that calls in shared memory take here by each of their methods (shared_methods.h),
+// measured by NativeEngine::tune() in some milliseconds: at sizes from 256 bytes to twice the L2
+// cache.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +14,7 @@
 namespace gxp {
 
 struct StartupBenchmark {
-  LinkClass ways;         // the curves of shared_ways.h, of float sums in place
+  LinkClass methods;      // the curves of shared_methods.h, of float sums in place
   bool cma = false;       // works between all ranks
   size_t tile_bytes = 0;  // of SharedExecutor::use_tiles_of(), from the ranks' caches
   double seconds = 0;     // that it took

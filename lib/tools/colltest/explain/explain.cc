@@ -284,7 +284,8 @@ Explanation explain(std::span<const BenchCase> cases, const GroupTopology& topol
                     MemoryOrigin memory) {
   const CostModel model(topology, profile);
   // Whether CMA works is known from the profile, if at all.
-  const WayLimits limits{.ranks = topology.world_size, .cma = true, .wanted = wanted_way(settings)};
+  const MethodLimits limits{
+      .ranks = topology.world_size, .cma = true, .wanted = wanted_method(settings)};
   Explanation result;
   result.plans.schema = "gxp.allreduce-test.plan/1";
   result.plans.facts = {{{"world_size", "ranks"}, int64_t{topology.world_size}},

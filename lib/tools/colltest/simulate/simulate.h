@@ -22,8 +22,8 @@ struct SimulatedCases {
 // Rank r on gpu_of_rank[r] (place_ranks(), plan_ranks()). With a plan of these ranks
 // (plan_of_ranks), rings have its channels unless `settings` say how many, and groups are its
 // groups. `auto` means the fastest algorithm and segment of all that `settings` admit and that
-// take at most some seconds to simulate: the others are named in `notes`. A case that none of them
-// is left for, or a trace of more than a million steps, is kUsage. At least one case.
+// take at most some seconds to simulate: the others are named in `notes`. kUsage: none of them is
+// left for a case, or a trace would have more than a million steps. At least one case.
 SimulatedCases simulate_cases(std::span<const BenchCase> cases, const Cluster& cluster,
                               std::vector<int> gpu_of_rank, const SelectionSettings& settings,
                               bool trace, const RankPlan& plan = {});

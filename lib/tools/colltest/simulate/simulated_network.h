@@ -21,11 +21,11 @@ namespace gxp {
 // A link serves packets one after the other, in the order in which their heads reach it, each for
 // `work * seconds_per_unit`. Packets cut through: the head goes on to the next link while the tail
 // still comes, so a packet that meets no other takes the sum of the latencies and the time of its
-// slowest link. Queues are as long as it takes. Concurrent messages share a link fairly to within a
-// packet, and no link idles while a packet waits for it.
-// Why not max-min fair rates: each message that starts or ends then changes the rates of all that
-// it meets, directly or not, which on a cluster with a shared spine is all of them: O(messages) for
-// each event instead of O(log messages). Both end at the same time what shares one link.
+// slowest link. Queues have no limit. Concurrent messages share a link fairly to within a packet,
+// and no link idles while a packet waits for it. Why not max-min fair rates: each message that
+// starts or ends then changes the rates of all that it meets, directly or not, which on a cluster
+// with a shared spine is all of them: O(messages) for each event instead of O(log messages). Both
+// end at the same time what shares one link.
 struct SimulatedLink {
   double seconds_per_unit = 0;
   double latency_s = 0;

@@ -33,7 +33,7 @@ class SimulationReport {
  public:
   // `facts` say over what; the trace is of the last case, if there is to be one.
   SimulationReport(std::vector<Fact> facts, std::span<const BenchCase> cases, bool trace);
-  // Whether this case's steps are to be kept.
+  // Whether to keep this case's steps.
   [[nodiscard]] bool traces(const BenchCase& bench) const { return &bench == traced_; }
   void add(const BenchCase& bench, const Simulated& simulated);
   [[nodiscard]] SimulatedCases finish() && { return std::move(done_); }

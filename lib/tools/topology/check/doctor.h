@@ -28,11 +28,11 @@ struct RdmaFacts {
   struct Port {
     std::string name{};     // "mlx5_0 port 1"
     int packet_bytes = 0;   // the most data that a packet takes: the port's active MTU
-    std::string address{};  // that it would use; "10.0.0.7"
+    std::string address{};  // the address that it would use, "10.0.0.7"
     bool takes_dma_buf = false;
   };
   std::string obstacle{};     // why this process can use no port; "": it can
-  std::vector<Port> ports{};  // those it can use; 16 MiB could be registered with the first
+  std::vector<Port> ports{};  // the usable ports; the first has registered 16 MiB
 };
 
 // Facts about the process that are in no file.

@@ -21,7 +21,7 @@ struct DoctorDevice {
 
 std::vector<DoctorDevice> gpus_of(const DoctorSight& sight);
 std::vector<DoctorDevice> rdma_nics_of(const DoctorSight& sight);
-// Both: those between which GPUDirect moves data.
+// GPUs and RDMA NICs, between which GPUDirect moves data.
 std::vector<DoctorDevice> direct_devices_of(const DoctorSight& sight);
 bool has_rdma(const DoctorSight& sight);
 bool is_virtual_machine(const DoctorSight& sight);

@@ -27,7 +27,7 @@ constexpr LintRule kUnreadable = {
 void add_findings(const LintSubject& subject, std::vector<LintFinding>& findings) {
   for (const LintRule& rule : lint_rules()) {
     const bool applies = !rule.of_file || !subject.host.dialect.empty();
-    if (rule.check != nullptr && applies) rule.check(subject, Say(rule, findings));
+    if (rule.check != nullptr && applies) rule.check(subject, LintReporter(rule, findings));
   }
 }
 

@@ -24,7 +24,7 @@ enum class Severity : uint8_t { kError, kWarning, kNote };
 std::string_view to_string(Severity severity);
 
 struct LintSubject;
-class Say;
+class LintReporter;
 
 struct LintRule {
   std::string_view id;  // "nvlink-to-itself"
@@ -32,13 +32,14 @@ struct LintRule {
   std::string_view what;
   std::string_view why;
   std::string_view fix;
-  void (*check)(const LintSubject& subject, const Say& say) = nullptr;  // none: the reader's own
+  void (*check)(const LintSubject& subject,
+                const LintReporter& report) = nullptr;  // none: the reader's own
   bool of_file = false;  // requires facts that NCCL's XML must have, and other sources need not
 };
 
 struct LintFinding {
   const LintRule* rule = nullptr;
-  SourcePlace place{};
+  SourceLocation place{};
   std::string what{};  // here: with names and numbers
 };
 

@@ -21,59 +21,60 @@ bool is_described(const GpuInfo& gpu) {
 }
 
 template <class Info>
-void say_number_twice(const LintSubject& subject, PartKind kind, std::optional<int> Info::*number,
-                      std::string_view what, const Say& say, bool per_host = true) {
+void report_duplicate_numbers(const LintSubject& subject, PartKind kind,
+                              std::optional<int> Info::*number, std::string_view what,
+                              const LintReporter& report, bool per_host = true) {
   using Key = std::optional<std::pair<std::string, std::string>>;
   const auto key_of = [&](const Part& part) {
     const int known = (info_of<Info>(part).*number).value_or(-1);
     return known < 0 ? Key() : Key({std::to_string(known), ""});
   };
-  say_twice(subject, subject.host.all_of(kind), what, key_of, say, per_host);
+  report_duplicates(subject, subject.host.all_of(kind), what, key_of, report, per_host);
 }
 
-void check_gpu_rank(const LintPart& one, const Say& say) {
+void check_gpu_rank(const LintPart& one, const LintReporter& report) {
   const auto& gpu = info_of<GpuInfo>(one.part);
   if (is_described(gpu) && gpu.rank.value_or(-1) < 0)
-    say(one.place(), "{} has no rank", one.called());
+    report(one.place(), "{} has no rank", one.called());
 }
 
-void check_gpu_rank_twice(const LintSubject& subject, const Say& say) {
-  say_number_twice(subject, PartKind::kGpu, &GpuInfo::rank, "rank", say, false);
+void check_gpu_rank_twice(const LintSubject& subject, const LintReporter& report) {
+  report_duplicate_numbers(subject, PartKind::kGpu, &GpuInfo::rank, "rank", report, false);
 }
 
-void check_gpu_dev(const LintPart& one, const Say& say) {
+void check_gpu_dev(const LintPart& one, const LintReporter& report) {
   const auto& gpu = info_of<GpuInfo>(one.part);
-  if (is_described(gpu) && !gpu.number) say(one.place(), "{} has no dev", one.called());
+  if (is_described(gpu) && !gpu.number) report(one.place(), "{} has no dev", one.called());
 }
 
-void check_gpu_dev_twice(const LintSubject& subject, const Say& say) {
-  say_number_twice(subject, PartKind::kGpu, &GpuInfo::number, "dev", say);
+void check_gpu_dev_twice(const LintSubject& subject, const LintReporter& report) {
+  report_duplicate_numbers(subject, PartKind::kGpu, &GpuInfo::number, "dev", report);
 }
 
 // For NVIDIA's GPUs alone: RCCL writes the number of AMD's compute units into "sm".
-void check_gpu_sm(const LintPart& one, const Say& say) {
+void check_gpu_sm(const LintPart& one, const LintReporter& report) {
   const auto& gpu = info_of<GpuInfo>(one.part);
   const std::optional<int> sm = gpu.compute_capability;
   if (one.host.dialect == "2" || !is_described(gpu)) return;
   if (!sm) {
-    say(one.place(), "{} has no sm", one.called());
+    report(one.place(), "{} has no sm", one.called());
   } else if (std::ranges::find(kCapabilities, *sm) == kCapabilities.end()) {
-    say(one.place(), "sm {} of {} is no known compute capability", *sm, one.called());
+    report(one.place(), "sm {} of {} is no known compute capability", *sm, one.called());
   }
 }
 
-void check_gpu_gdr(const LintSubject& subject, const Say& say) {
+void check_gpu_gdr(const LintSubject& subject, const LintReporter& report) {
   const std::vector<PartId> gpus = subject.host.all_of(PartKind::kGpu);
   const auto has = [&](PartId id) { return info_of<GpuInfo>(subject.host[id]).gpu_direct == true; };
   if (std::ranges::none_of(gpus, has)) return;
   for (const PartId id : gpus) {
     const LintPart one = subject.at(id);
     if (is_described(info_of<GpuInfo>(one.part)) && !has(id))
-      say(one.place(), "{} has no gdr=\"1\", others have", one.called());
+      report(one.place(), "{} has no gdr=\"1\", others have", one.called());
   }
 }
 
-void check_gpu_far(const LintSubject& subject, const Say& say) {
+void check_gpu_far(const LintSubject& subject, const LintReporter& report) {
   std::set<PartId> near;
   for (const PartId id : subject.host.all_of(PartKind::kNic)) {
     const bool on_pcie = !subject.host[id].bus_id.empty();
@@ -82,32 +83,32 @@ void check_gpu_far(const LintSubject& subject, const Say& say) {
   if (near.empty()) return;
   for (const PartId id : subject.host.all_of(PartKind::kGpu)) {
     if (!near.contains(subject.host.find_above(id, PartKind::kNumaNode)))
-      say(subject.host[id].place, "{} has no NIC in its NUMA node", subject.at(id).called());
+      report(subject.host[id].place, "{} has no NIC in its NUMA node", subject.at(id).called());
   }
 }
 
-void check_net_dev(const LintPart& one, const Say& say) {
-  if (!info_of<PortInfo>(one.part).number) say(one.place(), "{} has no dev", one.name);
+void check_net_dev(const LintPart& one, const LintReporter& report) {
+  if (!info_of<PortInfo>(one.part).number) report(one.place(), "{} has no dev", one.name);
 }
 
-void check_net_dev_twice(const LintSubject& subject, const Say& say) {
-  say_number_twice(subject, PartKind::kPort, &PortInfo::number, "dev of a <net>", say);
+void check_net_dev_twice(const LintSubject& subject, const LintReporter& report) {
+  report_duplicate_numbers(subject, PartKind::kPort, &PortInfo::number, "dev of a <net>", report);
 }
 
-void check_net_speed(const LintPart& one, const Say& say) {
+void check_net_speed(const LintPart& one, const LintReporter& report) {
   if (info_of<PortInfo>(one.part).mbit_per_s <= 0)
-    say(one.place(), "{} has no speed above 0", one.name);
+    report(one.place(), "{} has no speed above 0", one.name);
 }
 
-void check_net_same_port(const LintSubject& subject, const Say& say) {
+void check_net_same_port(const LintSubject& subject, const LintReporter& report) {
   std::map<std::pair<std::string, int>, PartId> seen;
   for (const PartId id : subject.host.all_of(PartKind::kPort)) {
     const auto& port = info_of<PortInfo>(subject.host[id]);
     if (!port.has_guid() || !port.port) continue;
     const auto [first, is_new] = seen.try_emplace({port.guid, *port.port}, id);
     if (!is_new)
-      say(subject.host[id].place, "{} has guid {} and port {}, as {} has", subject.names[id],
-          port.guid.substr(0, 40), *port.port, subject.names[first->second]);
+      report(subject.host[id].place, "{} has guid {} and port {}, as {} has", subject.names[id],
+             port.guid.substr(0, 40), *port.port, subject.names[first->second]);
   }
 }
 

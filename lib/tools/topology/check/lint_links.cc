@@ -17,77 +17,79 @@ std::string links_of(CrossLinkKind kind, int count) {
   return counted(size_t(count), to_string(kind));
 }
 
-struct OneWay {
+struct DirectedLinks {
   int count = 0;
   const CrossLink* first = nullptr;
 };
 
-std::map<std::pair<PartId, PartId>, OneWay> between_gpus(const LintSubject& subject) {
-  std::map<std::pair<PartId, PartId>, OneWay> ways;
+std::map<std::pair<PartId, PartId>, DirectedLinks> between_gpus(const LintSubject& subject) {
+  std::map<std::pair<PartId, PartId>, DirectedLinks> links;
   for (const CrossLink& link : subject.host.cross_links()) {
     if (!joins_gpus(link) || link.to == kNoPart || link.to == link.from) continue;
     if (subject.host[link.to].kind != PartKind::kGpu) continue;
-    OneWay& way = ways[{link.from, link.to}];
-    way.count += link.count;
-    if (way.first == nullptr) way.first = &link;
+    DirectedLinks& there = links[{link.from, link.to}];
+    there.count += link.count;
+    if (there.first == nullptr) there.first = &link;
   }
-  return ways;
+  return links;
 }
 
-void check_link_to_itself(const LintSubject& subject, const Say& say) {
+void check_link_to_itself(const LintSubject& subject, const LintReporter& report) {
   for (const CrossLink& link : subject.host.cross_links()) {
     if (joins_gpus(link) && link.to == link.from && link.to != kNoPart)
-      say(link.place, "{} from {} to itself", links_of(link.kind, link.count),
-          subject.at(link.from).called());
+      report(link.place, "{} from {} to itself", links_of(link.kind, link.count),
+             subject.at(link.from).called());
   }
 }
 
 // Links to an NVSwitch or a CPU, which need not be in the file, are in order.
-void check_link_to_nothing(const LintSubject& subject, const Say& say) {
+void check_link_to_nothing(const LintSubject& subject, const LintReporter& report) {
   for (const CrossLink& link : subject.host.cross_links()) {
     const bool leaves_tree = link.target_class.starts_with("0x0680");
     if (!joins_gpus(link) || link.to != kNoPart || leaves_tree) continue;
     const std::string from = subject.at(link.from).called();
     if (link.target.empty()) {
-      say(link.place, "{} of {} has no target", to_string(link.kind), from);
+      report(link.place, "{} of {} has no target", to_string(link.kind), from);
     } else {
-      say(link.place, "{} of {} leads to {}, which is not in the file", to_string(link.kind), from,
-          link.target.substr(0, kShown));
+      report(link.place, "{} of {} leads to {}, which is not in the file", to_string(link.kind),
+             from, link.target.substr(0, kShown));
     }
   }
 }
 
-void check_link_class(const LintSubject& subject, const Say& say) {
+void check_link_class(const LintSubject& subject, const LintReporter& report) {
   for (const CrossLink& link : subject.host.cross_links()) {
     if (joins_gpus(link) && link.target_class.empty())
-      say(link.place, "{} of {} to {} has no tclass", to_string(link.kind),
-          subject.at(link.from).called(), link.target.substr(0, kShown));
+      report(link.place, "{} of {} to {} has no tclass", to_string(link.kind),
+             subject.at(link.from).called(), link.target.substr(0, kShown));
   }
 }
 
-void check_link_one_way(const LintSubject& subject, const Say& say) {
-  const auto ways = between_gpus(subject);
-  for (const auto& [pair, way] : ways) {
-    if (!ways.contains({pair.second, pair.first}))
-      say(way.first->place, "{} lists {} to {}, which lists none back",
-          subject.at(pair.first).called(), links_of(way.first->kind, way.count),
-          subject.at(pair.second).called());
+void check_link_one_way(const LintSubject& subject, const LintReporter& report) {
+  const auto links = between_gpus(subject);
+  for (const auto& [pair, there] : links) {
+    if (!links.contains({pair.second, pair.first}))
+      report(there.first->place, "{} lists {} to {}, which lists none back",
+             subject.at(pair.first).called(), links_of(there.first->kind, there.count),
+             subject.at(pair.second).called());
   }
 }
 
-void check_link_counts(const LintSubject& subject, const Say& say) {
-  const auto ways = between_gpus(subject);
-  for (const auto& [pair, way] : ways) {
-    const auto back = ways.find({pair.second, pair.first});
-    if (back == ways.end() || pair.first > pair.second || back->second.count == way.count) continue;
-    say(way.first->place, "{} lists {} to {}, which lists {} back", subject.at(pair.first).called(),
-        links_of(way.first->kind, way.count), subject.at(pair.second).called(), back->second.count);
+void check_link_counts(const LintSubject& subject, const LintReporter& report) {
+  const auto links = between_gpus(subject);
+  for (const auto& [pair, there] : links) {
+    const auto back = links.find({pair.second, pair.first});
+    if (back == links.end() || pair.first > pair.second || back->second.count == there.count)
+      continue;
+    report(there.first->place, "{} lists {} to {}, which lists {} back",
+           subject.at(pair.first).called(), links_of(there.first->kind, there.count),
+           subject.at(pair.second).called(), back->second.count);
   }
 }
 
 // A GPU with fewer links than the others have; where the most frequent number is not the largest,
 // GPUs differ by design.
-void check_link_missing(const LintSubject& subject, const Say& say) {
+void check_link_missing(const LintSubject& subject, const LintReporter& report) {
   std::map<PartId, int> counts;
   for (const PartId id : subject.host.all_of(PartKind::kGpu)) counts[id] = 0;
   for (const CrossLink& link : subject.host.cross_links()) {
@@ -100,8 +102,8 @@ void check_link_missing(const LintSubject& subject, const Say& say) {
   if (2 * size_t(often) <= counts.size()) return;
   for (const auto& [id, count] : counts) {
     if (count < most)
-      say(subject.host[id].place, "{} has {} links to GPUs and switches, {} of {} GPUs have {}",
-          subject.at(id).called(), count, often, counts.size(), most);
+      report(subject.host[id].place, "{} has {} links to GPUs and switches, {} of {} GPUs have {}",
+             subject.at(id).called(), count, often, counts.size(), most);
   }
 }
 

@@ -38,10 +38,10 @@ bool is_known(std::string_view attribute) {
          among(kCpuFields) || among(kPciFields) || among(kGpuFields) || among(kNetFields);
 }
 
-void check_unknown_attribute(const LintSubject& subject, const Say& say) {
-  const auto check = [&](const Attributes& attributes, SourcePlace place) {
+void check_unknown_attribute(const LintSubject& subject, const LintReporter& report) {
+  const auto check = [&](const Attributes& attributes, SourceLocation place) {
     for (const auto& [name, value] : attributes) {
-      if (!is_known(name)) say(place, "attribute {}", name.substr(0, kShown));
+      if (!is_known(name)) report(place, "attribute {}", name.substr(0, kShown));
     }
   };
   check(subject.host.other, {1, 1});
@@ -49,10 +49,10 @@ void check_unknown_attribute(const LintSubject& subject, const Say& say) {
   for (const CrossLink& link : subject.host.cross_links()) check(link.other, link.place);
 }
 
-void check_unknown_element(const LintSubject& subject, const Say& say) {
-  const auto check = [&](const std::string& elements, SourcePlace place) {
+void check_unknown_element(const LintSubject& subject, const LintReporter& report) {
+  const auto check = [&](const std::string& elements, SourceLocation place) {
     if (!elements.empty())
-      say(place, "within it: {}", elements.substr(0, std::min(kShown, elements.find('\n'))));
+      report(place, "within it: {}", elements.substr(0, std::min(kShown, elements.find('\n'))));
   };
   check(subject.host.unknown_elements, {1, 1});
   for (const Part& part : subject.host.parts()) {
@@ -63,32 +63,32 @@ void check_unknown_element(const LintSubject& subject, const Say& say) {
   }
 }
 
-void check_numa_id(const LintPart& node, const Say& say) {
-  if (!info_of<NumaNodeInfo>(node.part).number) say(node.place(), "there is no numaid");
+void check_numa_id(const LintPart& node, const LintReporter& report) {
+  if (!info_of<NumaNodeInfo>(node.part).number) report(node.place(), "there is no numaid");
 }
 
-void check_numa_id_twice(const LintSubject& subject, const Say& say) {
+void check_numa_id_twice(const LintSubject& subject, const LintReporter& report) {
   using Key = std::optional<std::pair<std::string, std::string>>;
   const auto key_of = [](const Part& part) {
     const auto& node = info_of<NumaNodeInfo>(part);
     const int number = node.number.value_or(-1);
     return number < 0 ? Key() : Key({std::to_string(number), ""});
   };
-  say_twice(subject, subject.host.all_of(PartKind::kNumaNode), "numaid", key_of, say);
+  report_duplicates(subject, subject.host.all_of(PartKind::kNumaNode), "numaid", key_of, report);
 }
 
-void check_affinity_empty(const LintPart& node, const Say& say) {
+void check_affinity_empty(const LintPart& node, const LintReporter& report) {
   const std::string& affinity = info_of<NumaNodeInfo>(node.part).affinity;
   if (!cpus_of_node(node.part).empty()) return;
   if (affinity.empty() && !has_attribute(node.part, "affinity")) {
-    say(node.place(), "{} has no affinity", node.name);
+    report(node.place(), "{} has no affinity", node.name);
   } else {
-    say(node.place(), "affinity \"{}\" names no CPU", affinity.substr(0, kShown));
+    report(node.place(), "affinity \"{}\" names no CPU", affinity.substr(0, kShown));
   }
 }
 
 // For each node, the first other that it overlaps with.
-void check_affinity_overlap(const LintSubject& subject, const Say& say) {
+void check_affinity_overlap(const LintSubject& subject, const LintReporter& report) {
   std::vector<std::pair<PartId, CpuSet>> before;
   for (const PartId id : subject.host.all_of(PartKind::kNumaNode)) {
     const auto hash_of = [&](PartId node) -> const std::string& {
@@ -99,13 +99,13 @@ void check_affinity_overlap(const LintSubject& subject, const Say& say) {
       return hash_of(node.first) == hash_of(id) && cpus.intersects(node.second);
     });
     if (other != before.end())
-      say(subject.host[id].place, "the affinities of {} and {} have CPUs in common",
-          subject.names[id], subject.names[other->first]);
+      report(subject.host[id].place, "the affinities of {} and {} have CPUs in common",
+             subject.names[id], subject.names[other->first]);
     before.emplace_back(id, cpus);
   }
 }
 
-void check_cpu_unknown(const LintPart& node, const Say& say) {
+void check_cpu_unknown(const LintPart& node, const LintReporter& report) {
   const auto& info = info_of<NumaNodeInfo>(node.part);
   std::vector<std::string_view> missing;
   if (info.architecture.empty()) missing.emplace_back("arch");
@@ -115,10 +115,10 @@ void check_cpu_unknown(const LintPart& node, const Say& say) {
   if (needs_model && !info.family) missing.emplace_back("familyid");
   if (needs_model && !info.model) missing.emplace_back("modelid");
   if (!missing.empty()) {
-    say(node.place(), "{} has no {}", node.name, fmt::join(missing, ", "));
+    report(node.place(), "{} has no {}", node.name, fmt::join(missing, ", "));
   } else if (cpu_vendor(info) == CpuVendor::kUnknown) {
-    say(node.place(), "{}: arch \"{}\", vendor \"{}\" are unknown to NCCL", node.name,
-        info.architecture.substr(0, kShown), info.vendor.substr(0, kShown));
+    report(node.place(), "{}: arch \"{}\", vendor \"{}\" are unknown to NCCL", node.name,
+           info.architecture.substr(0, kShown), info.vendor.substr(0, kShown));
   }
 }
 

@@ -48,7 +48,7 @@ bool is_broadcom(const Part& part) {
 
 // The two levels of one Broadcom switch, which NCCL flattens into one, or keeps.
 template <bool kFlattened>
-void check_broadcom(const LintPart& lower, const Say& say) {
+void check_broadcom(const LintPart& lower, const LintReporter& report) {
   if (lower.part.above == kNoPart) return;
   const Part& upper = lower.host[lower.part.above];
   if (!is_broadcom(upper) || !is_broadcom(lower.part)) return;
@@ -56,19 +56,19 @@ void check_broadcom(const LintPart& lower, const Say& say) {
   const bool flattens = generation != 0 &&
                         broadcom_generation(lower.part.identity, SwitchLevel::kLower) == generation;
   if (flattens == kFlattened)
-    say(lower.place(), "{} below {}, subsystem devices {} and {}", lower.part.bus_id, upper.bus_id,
-        lower.part.identity.subsystem_device, upper.identity.subsystem_device);
+    report(lower.place(), "{} below {}, subsystem devices {} and {}", lower.part.bus_id,
+           upper.bus_id, lower.part.identity.subsystem_device, upper.identity.subsystem_device);
 }
 
 std::string shown_bus_id(const LintPart& one) { return one.part.bus_id.substr(0, kShown); }
 
-void check_bus_id(const LintPart& one, const Say& say) {
+void check_bus_id(const LintPart& one, const LintReporter& report) {
   const std::string& bus_id = one.part.bus_id;
   if (!bus_id.empty() && (!is_bus_id(bus_id) || bus_id.back() > '7'))
-    say(one.place(), "busid \"{}\"", shown_bus_id(one));
+    report(one.place(), "busid \"{}\"", shown_bus_id(one));
 }
 
-void check_bus_id_twice(const LintSubject& subject, const Say& say) {
+void check_bus_id_twice(const LintSubject& subject, const LintReporter& report) {
   std::vector<PartId> all(subject.host.parts().size());
   std::iota(all.begin(), all.end(), PartId{0});
   using Key = std::optional<std::pair<std::string, std::string>>;
@@ -76,38 +76,38 @@ void check_bus_id_twice(const LintSubject& subject, const Say& say) {
     const std::string& id = part.bus_id;
     return id.empty() ? Key() : Key({id.substr(0, kShown), id});
   };
-  say_twice(subject, all, "busid", key_of, say);
+  report_duplicates(subject, all, "busid", key_of, report);
 }
 
-void check_bus_id_of_none(const LintPart& one, const Say& say) {
+void check_bus_id_of_none(const LintPart& one, const LintReporter& report) {
   if (one.part.bus_id.starts_with("ffff:ff:") || one.part.bus_id.starts_with("fffffff:ff:"))
-    say(one.place(), "busid {} is not a device's", shown_bus_id(one));
+    report(one.place(), "busid {} is not a device's", shown_bus_id(one));
 }
 
-void check_class_missing(const LintPart& one, const Say& say) {
+void check_class_missing(const LintPart& one, const LintReporter& report) {
   if (!one.part.bus_id.empty() && one.part.identity.class_code.empty())
-    say(one.place(), "device {} has no class", shown_bus_id(one));
+    report(one.place(), "device {} has no class", shown_bus_id(one));
 }
 
-void check_class_unknown(const LintPart& one, const Say& say) {
+void check_class_unknown(const LintPart& one, const LintReporter& report) {
   const std::string& code = one.part.identity.class_code;
   if (!one.part.bus_id.empty() && !code.empty() && meaning_of(code) == Meaning::kUnknown)
-    say(one.place(), "class {} of {}", code.substr(0, kShown), shown_bus_id(one));
+    report(one.place(), "class {} of {}", code.substr(0, kShown), shown_bus_id(one));
 }
 
-void check_class_contradicts(const LintPart& one, const Say& say) {
+void check_class_contradicts(const LintPart& one, const LintReporter& report) {
   const Part& part = one.part;
   const std::string& code = part.identity.class_code;
   const Meaning meaning = meaning_of(code);
   if (part.bus_id.empty() || code.empty() || meaning == Meaning::kUnknown) return;
   if (part.kind == PartKind::kGpu && meaning != Meaning::kGpu)
-    say(part.place, "<gpu> in {}, whose class {} is not that of a GPU", part.bus_id, code);
+    report(part.place, "<gpu> in {}, whose class {} is not that of a GPU", part.bus_id, code);
   if (part.kind == PartKind::kNic && meaning != Meaning::kNic)
-    say(part.place, "<nic> in {}, whose class {} is not that of a NIC", part.bus_id, code);
+    report(part.place, "<nic> in {}, whose class {} is not that of a NIC", part.bus_id, code);
 }
 
 // NCCL follows <pci> elements only below what it takes for a bridge: all classes but these.
-void check_class_hides(const LintPart& one, const Say& say) {
+void check_class_hides(const LintPart& one, const LintReporter& report) {
   const std::string& code = one.part.identity.class_code;
   const Meaning meaning = meaning_of(code);
   const bool hides = one.part.kind == PartKind::kNic || code.starts_with("0x03") ||
@@ -116,7 +116,7 @@ void check_class_hides(const LintPart& one, const Say& say) {
   const bool holds_pci =
       std::ranges::any_of(one.part.below, [&](PartId id) { return !one.host[id].bus_id.empty(); });
   if (!one.part.bus_id.empty() && hides && holds_pci)
-    say(one.place(), "{} of class {} has devices below it", one.part.bus_id, code);
+    report(one.place(), "{} of class {} has devices below it", one.part.bus_id, code);
 }
 
 constexpr auto kPcieRules = [] {

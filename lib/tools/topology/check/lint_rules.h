@@ -19,14 +19,14 @@ namespace gxp {
 
 // A node of an XML file (comments are left out), with values as written.
 struct LintNode {
-  // kText: not only space. kOther: <?...> and <!...>. kBrokenEnd: an end tag, if it is broken.
+  // kText: text that is not only blanks. kOther: <?...> and <!...>. kBrokenEnd: a broken end tag.
   enum class Kind { kElement, kText, kOther, kBrokenEnd };
   Kind kind = Kind::kOther;
   std::string_view text{};  // an element's name
   size_t offset = 0;        // in the file
   size_t attributes = 0;
   size_t longest_value = 0;
-  size_t child = 0;        // of its element: this is number 1, 2, ...
+  size_t child = 0;        // its number among the children of its element, from 1
   bool is_broken = false;  // a tag over lines, or with tabs
 };
 std::vector<LintNode> read_nodes(std::string_view text);
@@ -38,7 +38,7 @@ struct LintPart {
   const HostTree& host;
   const Part& part;
   const std::string& name;
-  [[nodiscard]] SourcePlace place() const { return part.place; }
+  [[nodiscard]] SourceLocation place() const { return part.place; }
   [[nodiscard]] std::string called() const;  // "GPU0 (0000:1b:00.0)"
 };
 
@@ -51,13 +51,13 @@ struct LintSubject {
   [[nodiscard]] LintPart at(PartId id) const { return {host, host[id], names[id]}; }
 };
 
-// Adds findings of the rule that is being checked.
-class Say {
+// Adds findings of one rule, each at a place in the source.
+class LintReporter {
  public:
-  Say(const LintRule& rule, std::vector<LintFinding>& findings)
+  LintReporter(const LintRule& rule, std::vector<LintFinding>& findings)
       : rule_(rule), findings_(findings) {}
   template <class... Args>
-  void operator()(SourcePlace place, fmt::format_string<Args...> what, Args&&... args) const {
+  void operator()(SourceLocation place, fmt::format_string<Args...> what, Args&&... args) const {
     findings_.push_back({&rule_, place, fmt::format(what, std::forward<Args>(args)...)});
   }
 
@@ -66,31 +66,32 @@ class Say {
   std::vector<LintFinding>& findings_;
 };
 
-// Checks of one part or link become those of a rule.
-using PartCheck = void (*)(const LintPart& one, const Say& say);
+// Make a rule's check from the check of one part.
+using PartCheck = void (*)(const LintPart& one, const LintReporter& report);
 template <PartCheck kCheck>
-void each_part(const LintSubject& subject, const Say& say) {
-  for (PartId id = 0; id < subject.host.parts().size(); ++id) kCheck(subject.at(id), say);
+void each_part(const LintSubject& subject, const LintReporter& report) {
+  for (PartId id = 0; id < subject.host.parts().size(); ++id) kCheck(subject.at(id), report);
 }
 template <PartKind kKind, PartCheck kCheck>
-void each(const LintSubject& subject, const Say& say) {
-  for (const PartId id : subject.host.all_of(kKind)) kCheck(subject.at(id), say);
+void each(const LintSubject& subject, const LintReporter& report) {
+  for (const PartId id : subject.host.all_of(kKind)) kCheck(subject.at(id), report);
 }
 
-// Reports the second and further parts of a host with one key. `key_of` returns the shown text and
-// what else must be equal; nothing: the part has no key.
+// Reports the second and further parts of a host with one key. `key_of` returns the key's text and
+// a second text that must be equal too; nothing if the part has no key.
 template <class KeyOf>
-void say_twice(const LintSubject& subject, std::span<const PartId> parts, std::string_view what,
-               const KeyOf& key_of, const Say& say, bool per_host = true) {
+void report_duplicates(const LintSubject& subject, std::span<const PartId> parts,
+                       std::string_view what, const KeyOf& key_of, const LintReporter& report,
+                       bool per_host = true) {
   std::map<std::tuple<std::string_view, std::string, std::string>, int> lines;
   for (const PartId id : parts) {
     const std::optional<std::pair<std::string, std::string>> key = key_of(subject.host[id]);
     if (!key) continue;
-    const SourcePlace place = subject.host[id].place;
+    const SourceLocation place = subject.host[id].place;
     const std::string_view host = per_host ? host_hash_of(subject.host, id) : "";
     const auto [first, is_new] = lines.try_emplace({host, key->first, key->second}, place.line);
     if (!is_new)
-      say(place, "{} {} occurs twice, first in line {}", what, key->first, first->second);
+      report(place, "{} {} occurs twice, first in line {}", what, key->first, first->second);
   }
 }
 

@@ -31,39 +31,39 @@ void add_gpus_below(const HostTree& host, const Part& part, std::vector<double>&
   }
 }
 
-void check_speed_misread(const LintPart& one, const Say& say) {
+void check_speed_misread(const LintPart& one, const LintReporter& report) {
   const PcieLink& link = one.part.link;
   if (link.speed_text.empty() || nccl_pcie_speed(link.speed_text).known) return;
   const int lanes = link.now.lanes > 0 ? link.now.lanes : 16;
   const NcclPcieSpeed right = nccl_pcie_speed(fmt::format("{:.1f} GT/s PCIe", link.now.gt_per_s));
   const bool has_meaning = link.now.gt_per_s > 0 && right.known;
-  say(one.place(), "link_speed \"{}\" counts as 8 GT/s: {} GB/s for {}{}",
-      link.speed_text.substr(0, kShown), nccl_pcie_gb_per_s(link), one.part.bus_id,
-      has_meaning ? fmt::format(" where {} are meant", lanes * right.lane_gb_per_s) : "");
+  report(one.place(), "link_speed \"{}\" counts as 8 GT/s: {} GB/s for {}{}",
+         link.speed_text.substr(0, kShown), nccl_pcie_gb_per_s(link), one.part.bus_id,
+         has_meaning ? fmt::format(" where {} are meant", lanes * right.lane_gb_per_s) : "");
 }
 
-void check_speed_missing(const LintPart& one, const Say& say) {
+void check_speed_missing(const LintPart& one, const LintReporter& report) {
   const bool is_said = !one.part.link.speed_text.empty() || one.part.link.now.gt_per_s > 0;
   if (!one.part.bus_id.empty() && !is_said)
-    say(one.place(), "{} has no link_speed", one.part.bus_id);
+    report(one.place(), "{} has no link_speed", one.part.bus_id);
 }
 
-void check_width(const LintPart& one, const Say& say) {
+void check_width(const LintPart& one, const LintReporter& report) {
   if (one.part.bus_id.empty() || one.part.link.now.lanes != 0) return;
   if (one.part.link.width_text.empty()) {
-    say(one.place(), "{} has no link_width", one.part.bus_id);
+    report(one.place(), "{} has no link_width", one.part.bus_id);
   } else if (leading_number<int>(one.part.link.width_text) == 0) {
-    say(one.place(), "link_width of {} is 0", one.part.bus_id);
+    report(one.place(), "link_width of {} is 0", one.part.bus_id);
   }
 }
 
-void check_width_unknown(const LintPart& one, const Say& say) {
+void check_width_unknown(const LintPart& one, const LintReporter& report) {
   const std::string& text = one.part.link.width_text;
   if (one.part.link.now.lanes == 0 && leading_number<int>(text) > 0)
-    say(one.place(), "link_width of {} is {}", one.part.bus_id, text.substr(0, kShown));
+    report(one.place(), "link_width of {} is {}", one.part.bus_id, text.substr(0, kShown));
 }
 
-void check_below_siblings(const LintSubject& subject, const Say& say) {
+void check_below_siblings(const LintSubject& subject, const LintReporter& report) {
   std::map<std::string, std::vector<const Part*>> families;
   for (const Part& part : subject.host.parts()) {
     const bool is_device = part.kind == PartKind::kGpu || part.kind == PartKind::kNic;
@@ -79,19 +79,19 @@ void check_below_siblings(const LintSubject& subject, const Say& say) {
     if (2 * size_t(slower) > family.size()) continue;
     for (const Part* part : family) {
       if (rate(part) < rate(best))
-        say(part->place, "{} has {}, others of its kind {}", part->bus_id, describe(part->link.now),
-            describe(best->link.now));
+        report(part->place, "{} has {}, others of its kind {}", part->bus_id,
+               describe(part->link.now), describe(best->link.now));
     }
   }
 }
 
-void check_below_most(const LintPart& one, const Say& say) {
+void check_below_most(const LintPart& one, const LintReporter& report) {
   const PcieLink& link = one.part.link;
   if (link.now.lanes > 0 && link.now.lanes < link.most.lanes)
-    say(one.place(), "{} has {} of {} lanes", one.part.bus_id, link.now.lanes, link.most.lanes);
+    report(one.place(), "{} has {} of {} lanes", one.part.bus_id, link.now.lanes, link.most.lanes);
 }
 
-void check_slow_uplink(const LintPart& bridge, const Say& say) {
+void check_slow_uplink(const LintPart& bridge, const LintReporter& report) {
   const PcieRate& now = bridge.part.link.now;
   const double up = physical_pcie_gb_per_s(bridge.part.link);
   double most = 0;
@@ -103,12 +103,12 @@ void check_slow_uplink(const LintPart& bridge, const Say& say) {
   }
   if (up <= 0 || most <= up) return;
   const bool is_virtual = now.gt_per_s == 2.5 && now.lanes == 1;
-  say(bridge.place(), "{} has {}, {} below it {}: {:.3g} times as much{}", bridge.part.bus_id,
-      describe(now), fastest->bus_id, describe(fastest->link.now), most / up,
-      is_virtual ? "; virtual bridges report 2.5 GT/s x1" : "");
+  report(bridge.place(), "{} has {}, {} below it {}: {:.3g} times as much{}", bridge.part.bus_id,
+         describe(now), fastest->bus_id, describe(fastest->link.now), most / up,
+         is_virtual ? "; virtual bridges report 2.5 GT/s x1" : "");
 }
 
-void check_shared_uplink(const LintPart& bridge, const Say& say) {
+void check_shared_uplink(const LintPart& bridge, const LintReporter& report) {
   const PartId above = bridge.part.above;
   if (above != kNoPart && bridge.host[above].kind == PartKind::kPcieSwitch) return;
   const double up = physical_pcie_gb_per_s(bridge.part.link);
@@ -116,8 +116,8 @@ void check_shared_uplink(const LintPart& bridge, const Say& say) {
   add_gpus_below(bridge.host, bridge.part, gpus);
   const double all = std::accumulate(gpus.begin(), gpus.end(), 0.0);
   if (gpus.size() > 1 && up > 0 && all > up)
-    say(bridge.place(), "{} GPUs share the {:.3g} GB/s of {}, and could use {:.3g}", gpus.size(),
-        up, bridge.part.bus_id, all);
+    report(bridge.place(), "{} GPUs share the {:.3g} GB/s of {}, and could use {:.3g}", gpus.size(),
+           up, bridge.part.bus_id, all);
 }
 
 constexpr auto kSpeedRules = [] {

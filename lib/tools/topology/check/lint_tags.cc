@@ -88,7 +88,7 @@ class NodeReader final : public pugi::xml_tree_walker {
   std::vector<size_t> children_;  // so far, of the elements above
 };
 
-SourcePlace place_of(const LintSubject& subject, const LintNode& node) {
+SourceLocation place_of(const LintSubject& subject, const LintNode& node) {
   const std::string_view before = subject.text.substr(0, node.offset);
   const size_t line_end = before.rfind('\n');
   const size_t column = line_end == before.npos ? node.offset : node.offset - line_end - 1;
@@ -97,25 +97,26 @@ SourcePlace place_of(const LintSubject& subject, const LintNode& node) {
 
 // The first node for which `is_wrong`, with the number of them.
 template <class IsWrong, class Describe>
-void say_first(const LintSubject& subject, const Say& say, IsWrong is_wrong, Describe describe) {
+void report_first(const LintSubject& subject, const LintReporter& report, IsWrong is_wrong,
+                  Describe describe) {
   const auto first = std::ranges::find_if(subject.nodes, is_wrong);
   if (first == subject.nodes.end()) return;
   const auto times = std::ranges::count_if(subject.nodes, is_wrong);
-  say(place_of(subject, *first), "{}{}", describe(*first),
-      times == 1 ? "" : fmt::format(" ({} times)", times));
+  report(place_of(subject, *first), "{}{}", describe(*first),
+         times == 1 ? "" : fmt::format(" ({} times)", times));
 }
 
 bool is_element(const LintNode& node) { return node.kind == LintNode::Kind::kElement; }
 
-void check_declaration(const LintSubject& subject, const Say& say) {
-  say_first(
-      subject, say, [](const LintNode& node) { return node.kind == LintNode::Kind::kOther; },
+void check_declaration(const LintSubject& subject, const LintReporter& report) {
+  report_first(
+      subject, report, [](const LintNode& node) { return node.kind == LintNode::Kind::kOther; },
       [](const LintNode& node) { return fmt::format("<{}>", node.text.substr(0, kTagShown)); });
 }
 
-void check_between(const LintSubject& subject, const Say& say) {
-  say_first(
-      subject, say, [](const LintNode& node) { return node.kind == LintNode::Kind::kText; },
+void check_between(const LintSubject& subject, const LintReporter& report) {
+  report_first(
+      subject, report, [](const LintNode& node) { return node.kind == LintNode::Kind::kText; },
       [](const LintNode& node) {
         return node.text[0] == '\t'
                    ? "a tab between elements"
@@ -123,42 +124,43 @@ void check_between(const LintSubject& subject, const Say& say) {
       });
 }
 
-void check_broken_tag(const LintSubject& subject, const Say& say) {
-  say_first(
-      subject, say, [](const LintNode& node) { return node.is_broken; },
+void check_broken_tag(const LintSubject& subject, const LintReporter& report) {
+  report_first(
+      subject, report, [](const LintNode& node) { return node.is_broken; },
       [](const LintNode& node) {
         return fmt::format("<{}> has a line break or a tab in it", node.text.substr(0, kTagShown));
       });
 }
 
-void check_element_count(const LintSubject& subject, const Say& say) {
+void check_element_count(const LintSubject& subject, const LintReporter& report) {
   const auto count = std::ranges::count_if(subject.nodes, is_element);
   if (count < kNcclMostXmlNodes) return;
   auto left = kNcclMostXmlNodes;
   const auto last = std::ranges::find_if(
       subject.nodes, [&](const LintNode& node) { return is_element(node) && --left == 0; });
-  say(place_of(subject, *last), "element {} of {}; NCCL gives up here", kNcclMostXmlNodes, count);
+  report(place_of(subject, *last), "element {} of {}; NCCL gives up here", kNcclMostXmlNodes,
+         count);
 }
 
-void check_child_count(const LintSubject& subject, const Say& say) {
+void check_child_count(const LintSubject& subject, const LintReporter& report) {
   for (const LintNode& node : subject.nodes) {
     if (node.child == kMostChildren + 1)
-      say(place_of(subject, node), "child {} of one element", node.child);
+      report(place_of(subject, node), "child {} of one element", node.child);
   }
 }
 
-void check_attribute_count(const LintSubject& subject, const Say& say) {
+void check_attribute_count(const LintSubject& subject, const LintReporter& report) {
   for (const LintNode& node : subject.nodes) {
     if (node.attributes > kMostAttributes)
-      say(place_of(subject, node), "<{}> has {} attributes", node.text, node.attributes);
+      report(place_of(subject, node), "<{}> has {} attributes", node.text, node.attributes);
   }
 }
 
-void check_long_value(const LintSubject& subject, const Say& say) {
+void check_long_value(const LintSubject& subject, const LintReporter& report) {
   for (const LintNode& node : subject.nodes) {
     if (node.longest_value > kLongestValue)
-      say(place_of(subject, node), "<{}> has a value of {} characters",
-          node.text.substr(0, kTagShown), node.longest_value);
+      report(place_of(subject, node), "<{}> has a value of {} characters",
+             node.text.substr(0, kTagShown), node.longest_value);
   }
 }
 

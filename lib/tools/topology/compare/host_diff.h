@@ -29,8 +29,8 @@ struct HostChange {
 //   Errors  kConfig: NcclPaths' limits.
 std::vector<HostChange> compare_hosts(const HostTree& first, const HostTree& second);
 
-// Its first step: by the parts of `a` that part of `b`, or kNoPart, which belongs to it by what it
-// is and where it lies, not by its bus id, which differs between equal machines.
+// The first step of a comparison: for each part of `a` the matching part of `b`, or kNoPart. Parts
+// match by what they are and where they lie, not by bus ids, which differ between equal machines.
 //
 // The search goes from the NUMA nodes down. Among the parts below two matched parts, it matches
 // first those with the same key (a port's guid or name, a GPU's number; for a bridge or NIC the
@@ -38,7 +38,7 @@ std::vector<HostChange> compare_hosts(const HostTree& first, const HostTree& sec
 // anywhere, by a port's guid or name and by equal subtrees.
 //   Cost  a few looks at each part.
 std::vector<PartId> match_parts(const HostTree& a, const HostTree& b);
-// Words for what a part is, its bus id and number left out: equal for equal parts.
+// Describes a part without its bus id and number; the same text for equal parts.
 std::string likeness(const HostTree& host, PartId part);
 
 }  // namespace gxp

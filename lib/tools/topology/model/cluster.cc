@@ -223,11 +223,12 @@ int Cluster::leaf_of(int host, int nic) const {
   return description_.network.rails ? pod * rails_ + nic : pod;
 }
 
-int Cluster::leaf_of(const Place& place) const {
-  return leaf_of(place.group->first_host + place.host, place.group->nic_of_gpu[size_t(place.gpu)]);
+int Cluster::leaf_of(const GpuLocation& location) const {
+  return leaf_of(location.group->first_host + location.host,
+                 location.group->nic_of_gpu[size_t(location.gpu)]);
 }
 
-Cluster::Place Cluster::place_of(int gpu) const {
+Cluster::GpuLocation Cluster::location_of(int gpu) const {
   GXP_ASSERT(gpu >= 0 && gpu < gpus_);
   const auto behind = std::ranges::upper_bound(groups_, gpu, {}, &Group::first_gpu);
   const Group& group = *std::prev(behind);
@@ -236,25 +237,27 @@ Cluster::Place Cluster::place_of(int gpu) const {
 }
 
 int Cluster::host_of(int gpu) const {
-  const Place place = place_of(gpu);
-  return place.group->first_host + place.host;
+  const GpuLocation location = location_of(gpu);
+  return location.group->first_host + location.host;
 }
 
 size_t Cluster::route(int from, int to, Route& route) const {
-  const Place a = place_of(from);
-  const Place b = place_of(to);
+  const GpuLocation a = location_of(from);
+  const GpuLocation b = location_of(to);
   size_t count = 0;
-  const auto append = [&](const Place& place, const Hops& hops) {
-    const uint32_t base = place.group->first_link + uint32_t(place.host) * place.group->links;
+  const auto append = [&](const GpuLocation& location, const Hops& hops) {
+    const uint32_t base =
+        location.group->first_link + uint32_t(location.host) * location.group->links;
     for (const LinkId hop : hops) route[count++] = base + hop;
   };
   if (a.group == b.group && a.host == b.host) {
     append(a, a.group->to_gpu[size_t(a.gpu * a.group->gpus + b.gpu)]);
     return count;
   }
-  const auto nic_link = [](const Place& place) {
-    return place.group->first_link + uint32_t(place.host) * place.group->links +
-           place.group->first_nic_link + 2 * uint32_t(place.group->nic_of_gpu[size_t(place.gpu)]);
+  const auto nic_link = [](const GpuLocation& location) {
+    return location.group->first_link + uint32_t(location.host) * location.group->links +
+           location.group->first_nic_link +
+           2 * uint32_t(location.group->nic_of_gpu[size_t(location.gpu)]);
   };
   append(a, a.group->to_nic[size_t(a.gpu)]);
   route[count++] = nic_link(a);
@@ -277,12 +280,12 @@ std::string Cluster::name_of(uint32_t link) const {
   const HostGroup& description = description_.groups[size_t(group - groups_.begin())];
   const uint32_t host = (link - group->first_link) / group->links;
   const uint32_t local = (link - group->first_link) % group->links;
-  const std::string place = fmt::format("{} {}: ", description.name, host);
-  if (local < group->first_nic_link) return place + description.inside.graph.name_of(local);
+  const std::string location = fmt::format("{} {}: ", description.name, host);
+  if (local < group->first_nic_link) return location + description.inside.graph.name_of(local);
   const Nic& nic = description.inside.nics[(local - group->first_nic_link) / 2];
   const std::string& name = description.inside.graph.vertices()[nic.vertex].name;
   const bool out = (local - group->first_nic_link) % 2 == 0;
-  return place + (out ? name + " -> network" : "network -> " + name);
+  return location + (out ? name + " -> network" : "network -> " + name);
 }
 
 std::vector<int> place_ranks(const Cluster& cluster, int ranks) {

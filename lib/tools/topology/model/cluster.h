@@ -54,8 +54,8 @@ struct ClusterDescription {
 struct ClusterLink {
   double gb_per_s = 0;
   double latency_s = 0;
-  // On all routes that use it, the same link comes before, or it is the first from the same GPU: so
-  // messages reach it in the order in which they have reached that link or have left that GPU.
+  // All routes that use this link use the same link before it, or start with it at the same GPU; so
+  // messages reach it in the order in which they reached that link or left that GPU.
   bool follows = false;
 };
 
@@ -104,7 +104,7 @@ class Cluster {
     std::vector<Hops> from_nic{};
     uint32_t first_nic_link = 0;
   };
-  struct Place {
+  struct GpuLocation {
     const Group* group;
     int host;  // in the group
     int gpu;   // in the host
@@ -118,8 +118,8 @@ class Cluster {
   void add_links(const HostGroup& description);
   void add_leaves();
   void mark_followers(const Group& group);
-  [[nodiscard]] Place place_of(int gpu) const;
-  [[nodiscard]] int leaf_of(const Place& place) const;
+  [[nodiscard]] GpuLocation location_of(int gpu) const;
+  [[nodiscard]] int leaf_of(const GpuLocation& location) const;
   [[nodiscard]] int leaf_of(int host, int nic) const;
   [[nodiscard]] bool has_network() const { return hosts_ > 1; }
   [[nodiscard]] bool has_leaves() const {

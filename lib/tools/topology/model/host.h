@@ -18,7 +18,7 @@ struct HostTopology {
   HardwareGraph graph;
   std::vector<VertexId> gpus;
   std::vector<Nic> nics;
-  std::vector<std::string> notes;  // on gaps and errors of its source: a sentence each
+  std::vector<std::string> notes;  // on gaps and errors in its source: one sentence each
 };
 
 // The latency of one link, by kind; no source of topologies says it.

@@ -55,7 +55,8 @@ class HostRoutes {
   std::vector<std::string> names_;
 };
 
-// The widest paths (find_paths), whatever NCCL would take; of types NVL, PIX, PXB, PHB and SYS.
+// The widest paths (find_paths), which need not be those that NCCL takes; their types are NVL, PIX,
+// PXB, PHB and SYS.
 HostRoutes host_routes(const HostTopology& host);
 
 }  // namespace gxp

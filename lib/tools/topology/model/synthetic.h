@@ -24,8 +24,8 @@ bool is_synthetic(std::string_view name);
 HostTree make_synthetic(const std::string& name);
 
 // A regular host. There are as many PCIe switches as NICs, and at least one per NUMA node; GPUs and
-// NICs are spread over them in order, and they over the NUMA nodes. Neighbouring GPUs therefore
-// share a switch with their nearest NIC.
+// NICs are spread over the switches in order, and the switches over the NUMA nodes. Neighbouring
+// GPUs therefore share a switch with their nearest NIC.
 struct HostDescription {
   int gpus = 1;
   int nics = 0;

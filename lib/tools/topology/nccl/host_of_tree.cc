@@ -57,8 +57,8 @@ class Converter {
  private:
   static constexpr VertexId kNoVertex = ~VertexId{0};
 
-  [[nodiscard]] std::string at(SourcePlace place) const { return at_place(tree_.name, place); }
-  void note(SourcePlace place, std::string_view what) {
+  [[nodiscard]] std::string at(SourceLocation place) const { return at_place(tree_.name, place); }
+  void note(SourceLocation place, std::string_view what) {
     host_.notes.push_back(fmt::format("{}: {}", at(place), what));
   }
   void join(VertexId a, VertexId b, LinkKind kind, double gb_per_s, double latency_s) {

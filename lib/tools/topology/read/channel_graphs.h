@@ -40,7 +40,7 @@ struct ChannelGraph {
   std::optional<bool> same_channels{};
   std::vector<Channel> channels{};
   Attributes other{};
-  SourcePlace place{};
+  SourceLocation place{};
 };
 
 struct ChannelGraphs {
@@ -51,8 +51,8 @@ struct ChannelGraphs {
 
 std::string_view name_of_pattern(int pattern);  // "ring", "tree"; "": it is not known
 
-// `dev` is hexadecimal with 0x. Without it, it is read as decimal, as NCCL once wrote it, and noted
-// where that differs from what NCCL reads now.
+// `dev` is hexadecimal with 0x. Without that prefix the number is read as decimal, as NCCL once
+// wrote it; a note says so where today's NCCL would read another number.
 ChannelGraphs read_channel_graphs(std::string_view text, const std::string& name);
 std::string write_channel_graphs(const ChannelGraphs& graphs);
 

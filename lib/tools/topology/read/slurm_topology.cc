@@ -23,7 +23,7 @@ std::string_view without_comment(std::string_view line) { return line.substr(0, 
 
 struct Value {
   std::string text{};
-  SourcePlace place{};
+  SourceLocation place{};
 };
 
 // One switch or block, of one line or several that go on. `sum` is a block of blocks, which only
@@ -64,13 +64,13 @@ class SlurmReader {
   static std::string_view trimmed_end(std::string_view line) {
     return line.substr(0, line.find_last_not_of(" \t\r") + 1);
   }
-  [[noreturn]] void fail_at(SourcePlace place, const std::string& why) const {
+  [[noreturn]] void fail_at(SourceLocation place, const std::string& why) const {
     fail(ErrorKind::kCorrupt, "read topology {}: {}", at_place(topology_.name, place), why);
   }
-  [[noreturn]] void fail_deep(SourcePlace place) const {
+  [[noreturn]] void fail_deep(SourceLocation place) const {
     fail_at(place, fmt::format("switches lie in more than {} levels", kMaxSlurmLevels));
   }
-  void note(SourcePlace place, const std::string& what) {
+  void note(SourceLocation place, const std::string& what) {
     topology_.notes.push_back(fmt::format("{}: {}", at_place(topology_.name, place), what));
   }
 
@@ -80,7 +80,7 @@ class SlurmReader {
       const size_t end = std::min(line.find_first_of(" \t\r", at), line.size());
       if (at == end) return;
       const std::string_view word = line.substr(at, end - at);
-      const SourcePlace place{.line = number, .column = int(at) + 1};
+      const SourceLocation place{.line = number, .column = int(at) + 1};
       const size_t equals = word.find('=');
       if (equals == std::string_view::npos || equals == 0 || equals + 1 == word.size())
         fail_at(place, fmt::format("\"{}\" is not KEY=VALUE", word.substr(0, kSlurmTextShown)));
@@ -266,9 +266,9 @@ class SlurmReader {
   std::map<std::string, size_t> switches_;
   std::set<size_t> defined_;
   std::map<std::string, size_t> hosts_;
-  std::vector<SourcePlace> places_;  // of switches
-  size_t names_ = 0;                 // of all lists
-  std::set<std::string> noted_;      // keys, each once
+  std::vector<SourceLocation> places_;  // of switches
+  size_t names_ = 0;                    // of all lists
+  std::set<std::string> noted_;         // keys, each once
 };
 
 }  // namespace

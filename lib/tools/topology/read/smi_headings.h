@@ -11,9 +11,9 @@ namespace gxp::smi {
 // A line of columns, "GPU0 GPU1 ... CPU Affinity ...", which no row of cells is.
 struct Heading {
   size_t line = 0;
-  size_t last_line = 0;   // that it goes on to
+  size_t last_line = 0;   // of the line on which it continues
   size_t begin = 0;       // of the first column in the line
-  std::string label{};    // what the line has in front of it, without blanks and times
+  std::string label{};    // the label in front of it, without blanks and times
   bool is_whole = false;  // it ends with "CPU Affinity"
 };
 

@@ -145,8 +145,26 @@ class MatrixReader {
     }
   }
 
-  // Takes as many cells as there are columns from the front of `words`; the index of the first word
-  // that is left. What has grown together is cut.
+  // Takes the cell with which the word begins off its front: cells may have run together.
+  std::string take_cell(Word& word, std::string_view row) {
+    size_t length = cell_length(word.text);
+    std::string cell(word.text.substr(0, length));
+    if (length == 0 && word.text.starts_with("PH")) {  // "PH0-115", where paste has lost a letter
+      length = 2;
+      cell = "PHB";
+      note(word.line, fmt::format("\"{}\" is taken as PHB", word.text.substr(0, 16)));
+    }
+    if (length == 0)
+      fail_at(word.line, word.column,
+              fmt::format("row {}: \"{}\" is not a path type", row, word.text.substr(0, 40)));
+    word.text.remove_prefix(length);
+    word.column += int(length);
+    if (cell == "SOC") return "SYS";  // as drivers before 384 had it
+    return cell == "PSB" ? "PIX" : cell;
+  }
+
+  // Takes as many cells as there are columns from the front of `words`; returns the index of the
+  // first word that is left.
   size_t read_cells(size_t line, size_t row, std::vector<Word>& words) {
     const size_t count = matrix_.devices.size();
     size_t next = 1;
@@ -156,27 +174,11 @@ class MatrixReader {
             line, words[0].column,
             fmt::format("row {} has {} cells; there are {} columns", words[0].text, column, count));
       }
-      Word& word = words[next];
-      size_t length = cell_length(word.text);
-      std::string cell(word.text.substr(0, length));
-      if (length == 0 && word.text.starts_with("PH")) {  // "PH0-115", where paste has lost a letter
-        length = 2;
-        cell = "PHB";
-        note(word.line, fmt::format("\"{}\" is taken as PHB", word.text.substr(0, 16)));
-      }
-      if (length == 0) {
-        fail_at(word.line, word.column,
-                fmt::format("row {}: \"{}\" is not a path type", words[0].text,
-                            word.text.substr(0, 40)));
-      }
-      if (cell == "SOC") cell = "SYS";  // as drivers before 384 had it
-      if (cell == "PSB") cell = "PIX";
+      std::string cell = take_cell(words[next], words[0].text);
+      if (words[next].text.empty()) ++next;
       const bool is_peer = std::ranges::find(kPeerStates, cell) != kPeerStates.end();
       if (cell != "X") ++(is_peer ? peer_cells_ : place_cells_);
       matrix_.cells[row][column] = std::move(cell);
-      word.text.remove_prefix(length);
-      word.column += int(length);
-      if (word.text.empty()) ++next;
     }
     return next;
   }

@@ -29,12 +29,12 @@ struct PastedMatrix {
   struct Device {
     std::string column{};  // "GPU0", "NIC3", "mlx5_0"
     int number = 0;        // of the GPU or NIC
-    std::string name{};    // of a NIC: "mlx5_0"; "": it is not said
+    std::string name{};    // of a NIC: "mlx5_0"; "": not given
     bool is_gpu = false;
     bool has_row = false;
     std::string cpu_affinity{};  // "0-31,64-95"
     std::string numa_affinity{};
-    SourcePlace place{};  // of its row
+    SourceLocation place{};  // of its row
   };
   std::vector<Device> devices;
   std::vector<std::vector<std::string>> cells;  // [row][column]; "": unknown

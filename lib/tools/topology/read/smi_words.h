@@ -23,7 +23,7 @@ constexpr bool is_blank(char c) {
 
 struct Word {
   std::string_view text;
-  int column = 0;   // from 1
+  int column = 0;   // counted from 1
   size_t line = 0;  // index
 };
 std::vector<Word> words_in_line(std::string_view line, size_t number = 0);

@@ -31,7 +31,7 @@ struct NetworkSwitch {
 };
 
 struct Topology {
-#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION  // as fuzzers have it: limits are met in short time
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION  // for fuzzers, which then reach the limits soon
   static constexpr size_t kMaxHosts = 1u << 8;
 #else
   static constexpr size_t kMaxHosts = 1u << 16;

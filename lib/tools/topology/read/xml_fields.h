@@ -24,8 +24,9 @@ struct XmlField {
   NumberRange range{0, INT32_MAX};
 };
 
-// Whether the field took what the attribute says: not if it is empty, if the field has a value
-// already, or if it is 0 or less and that is unknown. Errors: as XmlText::number().
+// Sets the field from the attribute and returns true; false if the attribute is empty, if the field
+// already has a value, or if the value is 0 or less in a field where that means unknown. Errors: as
+// XmlText::number().
 template <class Info>
 bool set_field(const XmlText& xml, const pugi::xml_node& node, const pugi::xml_attribute& attribute,
                const XmlField<Info>& field, Info& info) {

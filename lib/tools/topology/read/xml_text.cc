@@ -57,13 +57,13 @@ pugi::xml_node XmlText::root(const char* called) const {
   return root;
 }
 
-SourcePlace XmlText::place_of(size_t offset) const {
+SourceLocation XmlText::place_of(size_t offset) const {
   const auto line = std::ranges::lower_bound(line_ends_, offset);
   const size_t start = line == line_ends_.begin() ? 0 : *(line - 1) + 1;
   return {.line = int(line - line_ends_.begin()) + 1, .column = int(offset - start) + 1};
 }
 
-SourcePlace XmlText::place_of(const pugi::xml_node& node) const {
+SourceLocation XmlText::place_of(const pugi::xml_node& node) const {
   // The offset is that of the name, which follows '<'.
   return place_of(size_t(std::max(node.offset_debug(), ptrdiff_t{1})) - 1);
 }
@@ -72,13 +72,13 @@ std::string XmlText::at(const pugi::xml_node& node) const {
   return at_place(name_, place_of(node));
 }
 
-XmlError::XmlError(const std::string& name, SourcePlace where, std::string_view reason)
+XmlError::XmlError(const std::string& name, SourceLocation where, std::string_view reason)
     : Error(ErrorKind::kCorrupt,
             fmt::format("read topology {}: {}", at_place(name, where), reason)),
       place(where),
       why(reason) {}
 
-void XmlText::fail_at(SourcePlace place, std::string_view why) const {
+void XmlText::fail_at(SourceLocation place, std::string_view why) const {
   throw XmlError(name_, place, why);
 }
 

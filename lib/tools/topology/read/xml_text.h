@@ -26,8 +26,8 @@ std::optional<double> parse_number(std::string_view text);
 // kCorrupt, "read topology NAME:LINE:COLUMN: WHY", with the place and the reason on their own.
 class XmlError : public Error {
  public:
-  XmlError(const std::string& name, SourcePlace where, std::string_view reason);
-  SourcePlace place;
+  XmlError(const std::string& name, SourceLocation where, std::string_view reason);
+  SourceLocation place;
   std::string why;
 };
 
@@ -43,7 +43,7 @@ class XmlText {
 
   // The outermost element, which must be called so.
   [[nodiscard]] pugi::xml_node root(const char* called) const;
-  [[nodiscard]] SourcePlace place_of(const pugi::xml_node& node) const;
+  [[nodiscard]] SourceLocation place_of(const pugi::xml_node& node) const;
   [[nodiscard]] std::string at(const pugi::xml_node& node) const;  // "FILE:LINE:COLUMN"
   [[noreturn]] void fail_at(const pugi::xml_node& node, std::string_view why) const;
   // Its attributes, no more than that limit.
@@ -53,8 +53,8 @@ class XmlText {
                               NumberRange range) const;
 
  private:
-  [[nodiscard]] SourcePlace place_of(size_t offset) const;
-  [[noreturn]] void fail_at(SourcePlace place, std::string_view why) const;
+  [[nodiscard]] SourceLocation place_of(size_t offset) const;
+  [[noreturn]] void fail_at(SourceLocation place, std::string_view why) const;
 
   std::string name_;
   std::vector<size_t> line_ends_;  // offsets

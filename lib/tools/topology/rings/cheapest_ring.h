@@ -46,8 +46,8 @@ struct RingCosts {
 };
 
 struct PricedRing {
-  int start = 0;            // one of those that were allowed
-  std::vector<int> gpus{};  // as they follow on the start, or begin with it if it is GPU 0
+  int start = 0;            // one of `starts`
+  std::vector<int> gpus{};  // the GPUs in order, after the start, or with it if the start is GPU 0
   RingCost cost{};          // not possible: there is no ring, or none was found
   int64_t least_price = 0;  // no ring costs less
 };

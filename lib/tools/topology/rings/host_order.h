@@ -13,8 +13,8 @@ struct Topology;
 
 // An order of all hosts in which the hosts below each switch follow each other, so that a ring
 // enters and leaves each switch's hosts once. Switches and their hosts come in the order in which
-// the topology first names them; with rails the first of a host's leaves decides. Hosts on no
-// switch come last.
+// the topology first names them; a host on several rails comes with its first leaf switch. Hosts on
+// no switch come last.
 std::vector<size_t> order_hosts(const Topology& topology);
 
 // The traffic of a ring over all hosts in an order, each of them sending to the next.

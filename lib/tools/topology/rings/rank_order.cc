@@ -29,7 +29,7 @@ const std::vector<int>& order_inside(const HostTopology& inside,
 // The ranks of each host by GPU.
 using RanksOfHosts = std::vector<std::map<int, int>>;
 
-RanksOfHosts ranks_of_hosts(size_t hosts, std::span<const RankPlace> places) {
+RanksOfHosts ranks_of_hosts(size_t hosts, std::span<const RankLocation> places) {
   RanksOfHosts ranks(hosts);
   for (size_t rank = 0; rank < places.size(); ++rank) {
     const bool is_new = ranks[places[rank].host].try_emplace(places[rank].gpu, int(rank)).second;
@@ -125,9 +125,9 @@ std::vector<int> groups_in_host(const HostRoutes& routes, const std::vector<int>
 }
 
 std::vector<int> groups_of_ranks(const Topology& topology, const ClusterPlan& plan,
-                                 std::span<const RankPlace> places) {
+                                 std::span<const RankLocation> places) {
   std::vector<int> hosts, gpus;
-  for (const RankPlace& place : places) {
+  for (const RankLocation& place : places) {
     hosts.push_back(int(place.host));
     gpus.push_back(place.gpu);
   }
@@ -156,7 +156,7 @@ std::vector<int> plan_ranks(const Cluster& cluster, int ranks) {
 }
 
 RankPlan plan_of_ranks(const Topology& topology, const ClusterPlan& plan,
-                       std::span<const RankPlace> places) {
+                       std::span<const RankLocation> places) {
   GXP_ASSERT(!places.empty());
   const RanksOfHosts ranks = ranks_of_hosts(topology.hosts.size(), places);
   RankPlan result{.ranks = int(places.size()), .groups = groups_of_ranks(topology, plan, places)};
@@ -172,7 +172,7 @@ RankPlan plan_of_ranks(const Cluster& cluster, std::span<const int> gpu_of_rank)
   const Topology topology = topology_of(cluster.description(), {});
   std::vector<int> first_gpu(size_t(cluster.hosts()), cluster.gpus());
   for (int gpu = cluster.gpus() - 1; gpu >= 0; --gpu) first_gpu[size_t(cluster.host_of(gpu))] = gpu;
-  std::vector<RankPlace> places;
+  std::vector<RankLocation> places;
   for (const int gpu : gpu_of_rank) {
     const auto host = size_t(cluster.host_of(gpu));
     places.push_back({host, gpu - first_gpu[host]});

@@ -15,10 +15,10 @@ namespace gxp {
 // each other (host_order.h), those of a host in the order of its best ring (ring_plan.h).
 // Algorithms combine and pass on between neighbouring ranks first
 // (lib/collective/algorithm/reduction_tree.h), and that order is part of a run's bits: so this
-// changes not what ranks do, but where they are.
+// changes where ranks run, not what they do.
 std::vector<int> plan_ranks(const Cluster& cluster, int ranks);
 
-struct RankPlace {
+struct RankLocation {
   size_t host = 0;  // index into Topology::hosts
   int gpu = 0;      // of the host, as the plan numbers them
 };
@@ -28,7 +28,7 @@ struct RankPlace {
 // hosts alone gives one ring, in which the ranks of a host follow each other.
 // Precondition: places differ, and the plan is that of the topology.
 RankPlan plan_of_ranks(const Topology& topology, const ClusterPlan& plan,
-                       std::span<const RankPlace> places);
+                       std::span<const RankLocation> places);
 RankPlan plan_of_ranks(const Cluster& cluster, std::span<const int> gpu_of_rank);
 
 }  // namespace gxp

@@ -38,7 +38,7 @@ PlanFile plan_of_seats(const Topology& topology, const ClusterPlan& plan) {
     return file;
   }
   const RankSeats seats(topology);
-  std::vector<RankPlace> places;
+  std::vector<RankLocation> places;
   for (size_t host = 0; host < topology.hosts.size(); ++host) {
     const int ranks = int(seats.gpus(host).size());
     file.ranks_of_hosts.push_back(ranks);

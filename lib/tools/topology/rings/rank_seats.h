@@ -44,7 +44,7 @@ class RankSeats {
   struct Kind {
     std::vector<PartId> gpus{};  // by local rank
     std::vector<int> place{};    // likewise
-    std::vector<int> said{};     // likewise, the source's ranks; empty: it gives none
+    std::vector<int> said{};     // by local rank, the ranks that the source gives
   };
   static Kind read_kind(const HostTree& host);
   [[nodiscard]] const Kind& kind_of(size_t host) const;

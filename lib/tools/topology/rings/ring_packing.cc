@@ -20,12 +20,12 @@ namespace {
 //
 //   most sum of x[w], where sum over w of uses[w][c] x[w] <= capacity[c] for each c, and x >= 0
 //
-// Ways are added one by one (column generation: Dantzig & Wolfe, Operations Research 8(1), 1960);
+// Routes are added one by one (column generation: Dantzig & Wolfe, Operations Research 8(1), 1960);
 // the primal simplex method with an explicit inverse goes on from where it stood. At the optimum,
-// the prices prove it: each way's uses cost at least 1, and all capacity costs what the sum is; a
-// further way can raise the sum only if it costs less than 1.
-// Ties, which hosts are full of, are broken by a relative change of capacities of less than 1e-6,
-// which the results do not contain.
+// the prices prove it: each route costs at least 1, and all capacities together cost as much as the
+// sum; a further route can raise the sum only if it costs less than 1. Ties, which hosts are full
+// of, are broken by a relative change of capacities of less than 1e-6, which the results do not
+// contain.
 //   Cost   m^2 a step for m capacities.
 class PackingProgram {
  public:
@@ -33,15 +33,15 @@ class PackingProgram {
   explicit PackingProgram(std::vector<double> capacities);
 
   // The capacities that one unit of the route uses, some perhaps several times; at least one.
-  void add_way(std::span<const uint32_t> uses);
-  [[nodiscard]] size_t ways() const { return ways_.size(); }
+  void add_route(std::span<const uint32_t> uses);
+  [[nodiscard]] size_t routes() const { return routes_.size(); }
   // The price of each capacity, at least 0.
   [[nodiscard]] const std::vector<double>& prices() const { return prices_; }
-  // The amount of each way; they obey the capacities.
+  // The amount of each route; together they keep within the capacities.
   [[nodiscard]] std::vector<double> amounts() const;
 
  private:
-  [[nodiscard]] double price_of(size_t way) const;
+  [[nodiscard]] double price_of(size_t route) const;
   [[nodiscard]] bool improve();
   void enter(int64_t column);
   void find_prices();
@@ -55,8 +55,8 @@ class PackingProgram {
     double times;
   };
   std::vector<double> capacities_;
-  std::vector<std::vector<Use>> ways_;
-  std::vector<int64_t> basis_;   // by row: a way, or ~c for the slack of capacity c
+  std::vector<std::vector<Use>> routes_;
+  std::vector<int64_t> basis_;   // by row: a route, or ~c for the slack of capacity c
   std::vector<double> inverse_;  // of the basis
   std::vector<double> values_;   // of the basis, with the changed capacities
   std::vector<double> prices_;
@@ -83,20 +83,20 @@ PackingProgram::PackingProgram(std::vector<double> capacities)
   }
 }
 
-void PackingProgram::add_way(std::span<const uint32_t> uses) {
+void PackingProgram::add_route(std::span<const uint32_t> uses) {
   GXP_ASSERT(!uses.empty());
   std::map<uint32_t, double> times;
   for (const uint32_t capacity : uses) times[capacity] += 1;
-  ways_.emplace_back();
-  for (const auto& [capacity, count] : times) ways_.back().push_back({capacity, count});
+  routes_.emplace_back();
+  for (const auto& [capacity, count] : times) routes_.back().push_back({capacity, count});
   for (size_t step = 0; step < kMaxStepsPerRow * capacities_.size(); ++step) {
     if (!improve()) return;
   }
 }
 
-double PackingProgram::price_of(size_t way) const {
+double PackingProgram::price_of(size_t route) const {
   double price = 0;
-  for (const Use& use : ways_[way]) price += prices_[use.capacity] * use.times;
+  for (const Use& use : routes_[route]) price += prices_[use.capacity] * use.times;
   return price;
 }
 
@@ -104,10 +104,10 @@ double PackingProgram::price_of(size_t way) const {
 bool PackingProgram::improve() {
   double most = kSmall;
   std::optional<int64_t> best;
-  for (size_t way = 0; way < ways_.size(); ++way) {
-    if (const double gain = 1 - price_of(way); gain > most) {
+  for (size_t route = 0; route < routes_.size(); ++route) {
+    if (const double gain = 1 - price_of(route); gain > most) {
       most = gain;
-      best = int64_t(way);
+      best = int64_t(route);
     }
   }
   for (size_t capacity = 0; capacity < capacities_.size(); ++capacity) {
@@ -127,7 +127,7 @@ std::vector<double> PackingProgram::direction_of(int64_t column) const {
       direction[row] = inverse(row, size_t(~column));
       continue;
     }
-    for (const Use& use : ways_[size_t(column)]) {
+    for (const Use& use : routes_[size_t(column)]) {
       direction[row] += inverse(row, use.capacity) * use.times;
     }
   }
@@ -147,7 +147,7 @@ void PackingProgram::enter(int64_t column) {
       leaving = row;
     }
   }
-  GXP_ASSERT(leaving < rows);  // every way uses a capacity, so the sum is bounded
+  GXP_ASSERT(leaving < rows);  // every route uses a capacity, so the sum is bounded
   for (size_t i = 0; i < rows; ++i) inverse_[leaving * rows + i] /= direction[leaving];
   for (size_t row = 0; row < rows; ++row) {
     if (row == leaving || direction[row] == 0) continue;
@@ -174,7 +174,7 @@ void PackingProgram::find_prices() {
 std::vector<double> PackingProgram::amounts() const {
   const size_t rows = capacities_.size();
   double largest = 0;
-  std::vector<double> amounts(ways_.size(), 0);
+  std::vector<double> amounts(routes_.size(), 0);
   for (size_t row = 0; row < rows; ++row) {
     if (basis_[row] < 0) continue;
     double amount = 0;
@@ -183,9 +183,9 @@ std::vector<double> PackingProgram::amounts() const {
     largest = std::max(largest, amount);
   }
   std::vector<double> used(rows, 0);
-  for (size_t way = 0; way < ways_.size(); ++way) {
-    if (amounts[way] < 1e-6 * largest) amounts[way] = 0;
-    for (const Use& use : ways_[way]) used[use.capacity] += amounts[way] * use.times;
+  for (size_t route = 0; route < routes_.size(); ++route) {
+    if (amounts[route] < 1e-6 * largest) amounts[route] = 0;
+    for (const Use& use : routes_[route]) used[use.capacity] += amounts[route] * use.times;
   }
   double over = 1;
   for (size_t i = 0; i < rows; ++i) over = std::max(over, used[i] / capacities_[i]);
@@ -245,7 +245,7 @@ class RingPacker {
     if (double(found.cost.price) >= kWorthIt * kUnit) return false;
     Ring ring = make_ring(routes_, found.start, std::move(found.gpus));
     if (std::ranges::find(rings_, ring) != rings_.end()) return false;
-    program_.add_way(links_of_ring(routes_, ring));
+    program_.add_route(links_of_ring(routes_, ring));
     rings_.push_back(std::move(ring));
     return true;
   }
@@ -265,7 +265,7 @@ class RingPacker {
   const HostRoutes& routes_;
   const std::vector<int>& starts_;
   PackingProgram program_;
-  std::vector<Ring> rings_;  // the program's ways
+  std::vector<Ring> rings_;  // the routes of the program
   RingPacking best_;
 };
 
@@ -292,7 +292,8 @@ std::vector<RingChannel> pack_few(const HostRoutes& routes, std::vector<RingChan
   std::ranges::stable_sort(channels, std::ranges::greater(), &RingChannel::gb_per_s);
   channels.resize(std::min(channels.size(), most));
   PackingProgram program(capacities_of(routes));
-  for (const RingChannel& channel : channels) program.add_way(links_of_ring(routes, channel.ring));
+  for (const RingChannel& channel : channels)
+    program.add_route(links_of_ring(routes, channel.ring));
   const std::vector<double> amounts = program.amounts();
   for (size_t i = 0; i < channels.size(); ++i) channels[i].gb_per_s = amounts[i];
   std::erase_if(channels, [](const RingChannel& channel) { return channel.gb_per_s == 0; });

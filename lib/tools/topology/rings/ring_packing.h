@@ -12,7 +12,7 @@ namespace gxp {
 struct RingPacking {
   std::vector<RingChannel> channels{};
   double gb_per_s = 0;  // their sum
-  // No rings carry more. Up to kMaxExactGpus that is gb_per_s, but for rounding.
+  // No rings carry more. Up to kMaxExactGpus GPUs, equal to gb_per_s, except for rounding.
   double bound_gb_per_s = 0;
   // The proof, by link: no ring's links cost less than 1, and all that the links carry costs
   // bound_gb_per_s.

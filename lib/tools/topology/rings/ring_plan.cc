@@ -207,9 +207,9 @@ class RingSearch {
 };
 
 // `count` rings of `gb_per_s` each, that the links carry all at once; those that start at a NIC use
-// the NICs evenly. If they can be found one by one, the first has the nearest types of hops, then
-// the fewest links, then the lowest numbers, and so have the others on what is left.
-// Nothing if there are none, or the budget was not enough to find them.
+// the NICs evenly. If they can be found one by one, the first ring has the nearest types of hops,
+// then the fewest links, then the lowest GPU numbers; each further one likewise, on the bandwidth
+// that is left. Nothing if there are none, or the budget was not enough to find them.
 std::optional<std::vector<Ring>> find_even_rings(const HostRoutes& routes,
                                                  const std::vector<int>& starts, int count,
                                                  double gb_per_s, SearchBudget& budget) {

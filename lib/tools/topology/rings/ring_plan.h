@@ -16,17 +16,18 @@
 namespace gxp {
 
 struct RingRequest {
-  bool through_nics = false;  // enter by a NIC and leave by the same: rings over several hosts
+  bool through_nics = false;  // rings over several hosts: they enter and leave by one NIC
   int most_channels = 64;     // NCCL's limit
 };
 
 struct RingPlan {
   std::vector<RingChannel> channels{};  // none: no ring leads through all GPUs
   double gb_per_s = 0;                  // their sum
-  // No rings carry more, however many; the plan is optimal if it says the same as gb_per_s.
+  // An upper bound on what any rings carry, however many; the plan is optimal if gb_per_s equals
+  // it.
   double bound_gb_per_s = 0;
   std::vector<uint32_t>
-      limits{};  // the links that the bound is made of: wider, they would raise it
+      limits{};  // the links that limit the bound: if they were wider, it would be higher
 };
 
 // The best plan of at most request.most_channels: the best single ring, or the best plan of any if

@@ -14,7 +14,7 @@ namespace gxp {
 struct DeviceMatrix {
   std::vector<PartId> gpus;
   std::vector<PartId> nics;                     // ports, and NICs of which no port is known
-  std::vector<std::vector<std::string>> cells;  // "NV18", "PIX", "X"; GPUs first, in both ways
+  std::vector<std::vector<std::string>> cells;  // "NV18", "PIX", "X"; rows and columns: GPUs first
   std::vector<std::string> notes;               // missing facts, a sentence each
 
   [[nodiscard]] std::vector<PartId> devices() const;

@@ -67,7 +67,7 @@ struct Diagram {
   std::vector<BoxId> roots{};  // in the tree's order
   std::vector<Bundle> bundles{};
   std::vector<LinkSwitch> link_switches{};
-  Wire usual_wire{};         // boxes whose wire is another say so
+  Wire usual_wire{};         // boxes with another wire name theirs
   std::string inter_numa{};  // between NUMA nodes, if there are several
 };
 

@@ -15,7 +15,7 @@ struct FabricNode {
   std::vector<std::string> names{};  // of all switches or hosts in it
   size_t below_each = 1;             // how many of them are below each one of the node above
   size_t rails = 1;                  // switches that share their hosts, each for one NIC of a host
-  double uplink_gb_per_s = 0;        // of each; of hosts: all NICs; 0: unknown
+  double uplink_gb_per_s = 0;        // of one switch, or of all NICs of one host; 0: unknown
   size_t tree = kNoTree;             // of hosts
   std::vector<FabricNode> below{};
 };

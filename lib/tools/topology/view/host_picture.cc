@@ -61,6 +61,12 @@ class Drawing {
     size_t row = 0;
   };
 
+  // Where a bracket meets its two GPUs.
+  struct BracketEnds {
+    double from_x = 0;
+    double to_x = 0;
+  };
+
   void write_title() {
     const double room = picture_.width - 2 * kMargin;
     picture_.texts.push_back(
@@ -146,13 +152,16 @@ class Drawing {
     return all;
   }
 
-  void draw_bracket(const Bracket& bracket, double from_x, double to_x) {
+  void draw_bracket(const Bracket& bracket, const BracketEnds& ends) {
     const Bundle& bundle = *bracket.bundle;
     const double y = y_ + kRowHeight * (double(bracket.row) + 1);
     const Area from = area_of(bundle.from);
     const Area to = area_of(bundle.to);
     picture_.lines.push_back(
-        {.points = {{from_x, from.bottom() + 1}, {from_x, y}, {to_x, y}, {to_x, to.bottom() + 1}},
+        {.points = {{ends.from_x, from.bottom() + 1},
+                    {ends.from_x, y},
+                    {ends.to_x, y},
+                    {ends.to_x, to.bottom() + 1}},
          .width = line_width(bundle.gb_per_s),
          .style = LineStyle::kGpuLink,
          .strands = strands_of(bundle.count),
@@ -163,38 +172,37 @@ class Drawing {
 
   // Each GPU's ends lie side by side at its bottom: to the left for GPUs on the left, the longest
   // brackets in the middle, so that brackets of one GPU do not cross.
+  [[nodiscard]] std::vector<BracketEnds> ends_of(const std::vector<Bracket>& all) const {
+    struct End {
+      double order;  // from the left
+      double* x;
+    };
+    std::vector<BracketEnds> ends(all.size());
+    std::map<BoxId, std::vector<End>> of_gpu;
+    for (size_t i = 0; i < all.size(); ++i) {
+      const Bundle& bundle = *all[i].bundle;
+      const bool leads_right = area_of(bundle.from).x < area_of(bundle.to).x;
+      const double order = (leads_right ? 1 : -1) / (double(all[i].row) + 1);
+      of_gpu[bundle.from].push_back({order, &ends[i].from_x});
+      of_gpu[bundle.to].push_back({-order, &ends[i].to_x});
+    }
+    for (auto& [gpu, list] : of_gpu) {
+      std::ranges::stable_sort(list, {}, &End::order);
+      const Area area = area_of(gpu);
+      const double step = area.width / double(list.size() + 1);
+      for (size_t k = 0; k < list.size(); ++k) *list[k].x = area.x + step * double(k + 1);
+    }
+    return ends;
+  }
+
   void draw_bundles() {
     const std::vector<Bracket> all = brackets();
     if (all.empty()) return;
     y_ += 10;
-    struct End {
-      size_t bracket;
-      bool leads_left;
-    };
-    std::map<BoxId, std::vector<End>> ends;
-    for (size_t i = 0; i < all.size(); ++i) {
-      const Bundle& bundle = *all[i].bundle;
-      const bool from_is_left = area_of(bundle.from).x < area_of(bundle.to).x;
-      ends[bundle.from].push_back({i, !from_is_left});
-      ends[bundle.to].push_back({i, from_is_left});
-    }
-    std::vector<std::pair<double, double>> x(all.size());  // of from, of to
-    for (auto& [gpu, list] : ends) {
-      std::ranges::stable_sort(list, {}, [&](const End& end) {
-        const auto depth = double(all[end.bracket].row) + 1;
-        return end.leads_left ? -1 / depth : 1 / depth;
-      });
-      const Area area = area_of(gpu);
-      const double step = area.width / double(list.size() + 1);
-      for (size_t k = 0; k < list.size(); ++k) {
-        auto& place = x[list[k].bracket];
-        (all[list[k].bracket].bundle->from == gpu ? place.first : place.second) =
-            area.x + step * double(k + 1);
-      }
-    }
+    const std::vector<BracketEnds> ends = ends_of(all);
     size_t rows = 0;
     for (size_t i = 0; i < all.size(); ++i) {
-      draw_bracket(all[i], x[i].first, x[i].second);
+      draw_bracket(all[i], ends[i]);
       rows = std::max(rows, all[i].row + 1);
     }
     y_ += kRowHeight * double(rows) + 6;

@@ -30,8 +30,8 @@ struct MeasuredLink {
 // note of the host names an interface that is not on the graph.
 void put_on(HostTree& host, std::span<const MeasuredLink> links);
 
-// measured[] of {from, to, ...}, a row each; from_part and to_part are ids of devices[]. `host`:
-// none: they have no place.
+// measured[] of {from, to, ...}, a row each; from_part and to_part are ids of devices[]. Without
+// `host`, the parts are not named.
 Table table_of(std::span<const MeasuredLink> links, const HostTree* host);
 
 }  // namespace gxp

@@ -15,7 +15,7 @@ namespace gxp {
 // is none, or NCCL has no paths to it.
 PartId find_end(const NcclPaths& paths, std::string_view name);
 
-// Sums of NCCL's constants, without what binary fractions add to them.
+// A sum of NCCL's constants, rounded so that no error of binary fractions shows.
 double rounded(double gb_per_s);
 
 // Facts: from, to, type, bandwidth_gb_s, rule, used (where NCCL sends data), verdicts. Table

@@ -32,7 +32,7 @@ struct TreeNeighbours {
 struct RankNeighbours {
   std::vector<RingNeighbours> rings{};
   std::vector<TreeNeighbours> trees{};
-  std::vector<std::string> notes{};  // why there are none, or what the plan changes
+  std::vector<std::string> notes{};  // why there are no neighbours, or what the plan changes
 };
 
 // Precondition: a seat of `seats`, which are those of `topology`.

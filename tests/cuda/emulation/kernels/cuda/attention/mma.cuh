@@ -12,11 +12,11 @@
 
 namespace gxp {
 
-struct SharedPlace {
+struct SharedAddress {
   std::byte* at;
-  SharedPlace operator+(int bytes) const { return {at + bytes}; }
+  SharedAddress operator+(int bytes) const { return {at + bytes}; }
 };
-inline SharedPlace shared_place(void* at) { return {static_cast<std::byte*>(at)}; }
+inline SharedAddress shared_address(void* at) { return {static_cast<std::byte*>(at)}; }
 
 namespace emulation {
 
@@ -48,7 +48,7 @@ inline void check_alignment(const void* at, size_t bytes) {
   if (reinterpret_cast<uintptr_t>(at) % bytes != 0) give_up("an address is not aligned");
 }
 
-inline FourMatrices load_matrices(SharedPlace row, bool transposed) {
+inline FourMatrices load_matrices(SharedAddress row, bool transposed) {
   check_alignment(row.at, 16);
   const auto& rows = show({reinterpret_cast<uintptr_t>(row.at)});
   FourMatrices result{};
@@ -82,13 +82,15 @@ void mma_16x8x16(SumFragment& sums, const LeftFragment& left, const RightFragmen
   }
 }
 
-inline FourMatrices load_matrices(SharedPlace row) { return emulation::load_matrices(row, false); }
-inline FourMatrices load_transposed_matrices(SharedPlace row) {
+inline FourMatrices load_matrices(SharedAddress row) {
+  return emulation::load_matrices(row, false);
+}
+inline FourMatrices load_transposed_matrices(SharedAddress row) {
   return emulation::load_matrices(row, true);
 }
 
 template <int kBytes>
-void start_copy(SharedPlace to, const void* from, bool present) {
+void start_copy(SharedAddress to, const void* from, bool present) {
   emulation::check_alignment(to.at, kBytes);
   emulation::check_alignment(from, kBytes);
   emulation::started_copies().push_back({to.at, from, kBytes, present});

@@ -1,5 +1,5 @@
-// The way of large calls on ordinary memory (shared_executor.h): what peers need of a rank's input
-// goes through tiles that stay in the L2 cache, and so do the sums that come back. One
+// The method of large calls on ordinary memory (shared_executor.h): what peers need of a rank's
+// input goes through tiles that stay in the L2 cache, and so do the sums that come back. One
 // synchronisation a tile, in which the folds of one tile overlap the copies of its neighbours.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace gxp {
 
-class TiledWay {
+class TiledMethod {
  public:
   static constexpr size_t kMostTileBytes = 256 << 10;  // of the host's memory
   // What PartMover::staging() needs for such tiles.
@@ -21,7 +21,7 @@ class TiledWay {
     return kInSlots * tile + kSumSlots * tile / 2;
   }
 
-  TiledWay(GroupSync& sync, PartMover& mover) : sync_(sync), mover_(mover) {}
+  TiledMethod(GroupSync& sync, PartMover& mover) : sync_(sync), mover_(mover) {}
   // Bytes of a tile of all parts together, at most and at least; the same on all ranks.
   void use_tiles_of(size_t bytes, size_t least = kLeastTileBytes) {
     tile_bytes_ = bytes;

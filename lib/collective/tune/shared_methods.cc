@@ -1,4 +1,4 @@
-#include "lib/collective/tune/shared_ways.h"
+#include "lib/collective/tune/shared_methods.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@
 namespace gxp {
 namespace {
 
-using enum SharedWay;
+using enum SharedMethod;
 
 constexpr std::array kOfOrdinary = {kCopied, kCma, kTiles};
 constexpr std::array kOfCommunicator = {kCopied, kPlaced};
@@ -25,13 +25,14 @@ constexpr std::array kOfCommunicator = {kCopied, kPlaced};
 constexpr size_t kCopiedPlaced = 256;
 constexpr size_t kCopiedCrowded = 8 << 10;
 
-bool is_possible(SharedWay way, Collective collective, size_t bytes, const WayLimits& limits) {
-  if (way == kCma) return limits.cma;
-  return way != kCopied ||
+bool is_possible(SharedMethod method, Collective collective, size_t bytes,
+                 const MethodLimits& limits) {
+  if (method == kCma) return limits.cma;
+  return method != kCopied ||
          largest_input(collective, bytes, limits.ranks) <= most_copied(collective, limits.ranks);
 }
 
-SharedWays unmeasured_ways(Collective collective, size_t bytes, const WayLimits& limits) {
+SharedMethods unmeasured_methods(Collective collective, size_t bytes, const MethodLimits& limits) {
   const size_t input = largest_input(collective, bytes, limits.ranks);
   const size_t most_beside_placed =
       limits.oversubscribed || has_root(collective) ? kCopiedCrowded : kCopiedPlaced;
@@ -40,26 +41,26 @@ SharedWays unmeasured_ways(Collective collective, size_t bytes, const WayLimits&
 }
 
 template <size_t kCount>
-SharedWay least_of(const std::array<SharedWay, kCount>& ways, const LinkClass* measured,
-                   Collective collective, size_t bytes, const WayLimits& limits) {
-  SharedWay best = ways.back();
+SharedMethod least_of(const std::array<SharedMethod, kCount>& methods, const LinkClass* measured,
+                      Collective collective, size_t bytes, const MethodLimits& limits) {
+  SharedMethod best = methods.back();
   std::optional<double> least;
-  for (const SharedWay way : ways) {
-    const auto seconds = seconds_of(way, measured, collective, bytes);
-    if (!seconds || !is_possible(way, collective, bytes, limits)) continue;
+  for (const SharedMethod method : methods) {
+    const auto seconds = seconds_of(method, measured, collective, bytes);
+    if (!seconds || !is_possible(method, collective, bytes, limits)) continue;
     if (least && *least <= *seconds) continue;
-    best = way;
+    best = method;
     least = seconds;
   }
   return best;
 }
 
 // At all sizes at which one of them was measured.
-CostCurve least_curve(const LinkClass& link, Collective collective, std::span<const SharedWay> ways,
-                      const WayLimits& limits) {
+CostCurve least_curve(const LinkClass& link, Collective collective,
+                      std::span<const SharedMethod> methods, const MethodLimits& limits) {
   std::vector<double> sizes;
-  for (const SharedWay way : ways) {
-    const CostCurve* const curve = link.curve(way_curve_name(way, collective));
+  for (const SharedMethod method : methods) {
+    const CostCurve* const curve = link.curve(method_curve_name(method, collective));
     if (curve == nullptr) continue;
     for (const CostCurve::Point& point : curve->points) sizes.push_back(point.bytes);
   }
@@ -68,9 +69,9 @@ CostCurve least_curve(const LinkClass& link, Collective collective, std::span<co
   for (const double bytes : sizes) {
     if (!least.points.empty() && least.points.back().bytes == bytes) continue;
     std::optional<double> best;
-    for (const SharedWay way : ways) {
-      const auto seconds = seconds_of(way, &link, collective, size_t(bytes));
-      if (!seconds || !is_possible(way, collective, size_t(bytes), limits)) continue;
+    for (const SharedMethod method : methods) {
+      const auto seconds = seconds_of(method, &link, collective, size_t(bytes));
+      if (!seconds || !is_possible(method, collective, size_t(bytes), limits)) continue;
       best = std::min(best.value_or(*seconds), *seconds);
     }
     if (!best) continue;
@@ -82,15 +83,15 @@ CostCurve least_curve(const LinkClass& link, Collective collective, std::span<co
 
 }  // namespace
 
-std::string_view to_string(SharedWay way) {
+std::string_view to_string(SharedMethod method) {
   constexpr std::array<std::string_view, 5> kNames = {"messages", "copied", "placed", "cma",
                                                       "tiles"};
-  return kNames[size_t(way)];
+  return kNames[size_t(method)];
 }
 
-std::optional<SharedWay> parse_shared_way(std::string_view name) {
-  for (const SharedWay way : kOfOrdinary) {
-    if (to_string(way) == name) return way;
+std::optional<SharedMethod> parse_shared_method(std::string_view name) {
+  for (const SharedMethod method : kOfOrdinary) {
+    if (to_string(method) == name) return method;
   }
   return std::nullopt;
 }
@@ -113,63 +114,64 @@ size_t most_copied(Collective collective, int ranks) {
   return 2 * SharedSlots::kCopiedBytes / size_t(readers);
 }
 
-std::string way_curve_name(SharedWay way, Collective collective) {
-  return fmt::format("{}-{}", to_string(way), to_string(collective));
+std::string method_curve_name(SharedMethod method, Collective collective) {
+  return fmt::format("{}-{}", to_string(method), to_string(collective));
 }
 
-const LinkClass* find_ways(const Profile& profile, std::string_view transport, int ranks) {
+const LinkClass* find_methods(const Profile& profile, std::string_view transport, int ranks) {
   const auto distance = [&](const LinkClass& link) {
     return std::abs(std::log(double(link.ranks) / double(ranks)));
   };
   const LinkClass* best = nullptr;
   for (const LinkClass& link : profile.links) {
-    const bool has_ways = link.curve(way_curve_name(kTiles, Collective::kAllReduce)) != nullptr;
-    if (!has_ways || link.hosts > 1 || link.transport != transport) continue;
+    const bool has_methods =
+        link.curve(method_curve_name(kTiles, Collective::kAllReduce)) != nullptr;
+    if (!has_methods || link.hosts > 1 || link.transport != transport) continue;
     if (best == nullptr || distance(link) < distance(*best)) best = &link;
   }
   return best;
 }
 
-std::optional<double> seconds_of(SharedWay way, const LinkClass* measured, Collective collective,
-                                 size_t bytes) {
+std::optional<double> seconds_of(SharedMethod method, const LinkClass* measured,
+                                 Collective collective, size_t bytes) {
   if (measured == nullptr) return std::nullopt;
-  const CostCurve* const curve = measured->curve(way_curve_name(way, collective));
+  const CostCurve* const curve = measured->curve(method_curve_name(method, collective));
   if (curve == nullptr) return std::nullopt;
   return curve->at(double(bytes));
 }
 
-SharedWays fastest_ways(const LinkClass* measured, Collective collective, size_t bytes,
-                        const WayLimits& limits) {
-  SharedWays ways = unmeasured_ways(collective, bytes, limits);
+SharedMethods fastest_methods(const LinkClass* measured, Collective collective, size_t bytes,
+                              const MethodLimits& limits) {
+  SharedMethods methods = unmeasured_methods(collective, bytes, limits);
   if (largest_input(collective, bytes, limits.ranks) == 0) return {kCopied, kCopied};
   if (measured != nullptr) {
-    ways = {.communicator = least_of(kOfCommunicator, measured, collective, bytes, limits),
-            .ordinary = least_of(kOfOrdinary, measured, collective, bytes, limits)};
+    methods = {.communicator = least_of(kOfCommunicator, measured, collective, bytes, limits),
+               .ordinary = least_of(kOfOrdinary, measured, collective, bytes, limits)};
   }
   if (limits.wanted && is_possible(*limits.wanted, collective, bytes, limits)) {
-    ways.ordinary = *limits.wanted;
-    if (ways.ordinary == kCopied) ways.communicator = kCopied;
+    methods.ordinary = *limits.wanted;
+    if (methods.ordinary == kCopied) methods.communicator = kCopied;
   }
   // The lines would come first, which cost what is saved.
-  if (ways.ordinary != kCopied) ways.communicator = kPlaced;
-  return ways;
+  if (methods.ordinary != kCopied) methods.communicator = kPlaced;
+  return methods;
 }
 
-std::string describe_ways(const LinkClass* measured, Collective collective, size_t bytes,
-                          const WayLimits& limits, bool communicator_memory) {
-  const SharedWays taken = fastest_ways(measured, collective, bytes, limits);
-  const SharedWay first = communicator_memory ? taken.communicator : taken.ordinary;
+std::string describe_methods(const LinkClass* measured, Collective collective, size_t bytes,
+                             const MethodLimits& limits, bool communicator_memory) {
+  const SharedMethods taken = fastest_methods(measured, collective, bytes, limits);
+  const SharedMethod first = communicator_memory ? taken.communicator : taken.ordinary;
   std::string text{to_string(first)};
-  const auto add_time = [&](SharedWay way) {
-    if (const auto seconds = seconds_of(way, measured, collective, bytes))
+  const auto add_time = [&](SharedMethod method) {
+    if (const auto seconds = seconds_of(method, measured, collective, bytes))
       text += ' ' + time_text(*seconds);
   };
   add_time(first);
-  const auto add = [&](SharedWay way) {
-    if (way == first || !seconds_of(way, measured, collective, bytes)) return;
-    if (!is_possible(way, collective, bytes, limits)) return;
-    text += fmt::format(", {}", to_string(way));
-    add_time(way);
+  const auto add = [&](SharedMethod method) {
+    if (method == first || !seconds_of(method, measured, collective, bytes)) return;
+    if (!is_possible(method, collective, bytes, limits)) return;
+    text += fmt::format(", {}", to_string(method));
+    add_time(method);
   };
   if (communicator_memory) {
     std::ranges::for_each(kOfCommunicator, add);
@@ -179,21 +181,21 @@ std::string describe_ways(const LinkClass* measured, Collective collective, size
   return text;
 }
 
-Profile with_ways(Profile profile, const LinkClass& ways, bool cma) {
-  LinkClass link = find_link(profile, ways.transport, ways.ranks, 1);
+Profile with_methods(Profile profile, const LinkClass& methods, bool cma) {
+  LinkClass link = find_link(profile, methods.transport, methods.ranks, 1);
   const Machine& machine = profile.machine;
   const double scale =
-      machine.ranks_per_core(ways.ranks) / machine.ranks_per_core(std::max(1, link.ranks));
+      machine.ranks_per_core(methods.ranks) / machine.ranks_per_core(std::max(1, link.ranks));
   for (auto& [name, curve] : link.curves) {
     for (CostCurve::Point& point : curve.points) point.seconds *= scale;
   }
-  link.transport = ways.transport;
-  link.ranks = ways.ranks;
+  link.transport = methods.transport;
+  link.ranks = methods.ranks;
   link.hosts = 1;
-  for (const auto& [name, curve] : ways.curves) link.curves[name] = curve;
-  const WayLimits limits{.ranks = ways.ranks, .cma = cma};
+  for (const auto& [name, curve] : methods.curves) link.curves[name] = curve;
+  const MethodLimits limits{.ranks = methods.ranks, .cma = cma};
   for (const Collective collective : collectives()) {
-    if (!cma) link.curves.erase(way_curve_name(kCma, collective));
+    if (!cma) link.curves.erase(method_curve_name(kCma, collective));
     CostCurve direct = least_curve(link, collective, kOfCommunicator, limits);
     CostCurve staged = least_curve(link, collective, kOfOrdinary, limits);
     if (!direct.points.empty())
@@ -209,7 +211,7 @@ Profile with_ways(Profile profile, const LinkClass& ways, bool cma) {
 }
 
 bool messages_compete(const Profile& profile, std::string_view transport, int ranks) {
-  const LinkClass* const link = find_ways(profile, transport, ranks);
+  const LinkClass* const link = find_methods(profile, transport, ranks);
   return link != nullptr && link->ranks == ranks &&
          link->curve("halving-doubling-all-reduce") != nullptr;
 }

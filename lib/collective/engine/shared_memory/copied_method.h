@@ -1,17 +1,17 @@
-// The way of small inputs (shared_executor.h): each rank copies its whole input next to its line
+// The method of small inputs (shared_executor.h): each rank copies its whole input next to its line
 // and takes from the peers' copies what it needs. One synchronisation. The smallest inputs fit the
 // line itself.
 #pragma once
 
 #include "lib/collective/engine/shared_memory/group_sync.h"
 #include "lib/collective/engine/shared_memory/part_mover.h"
-#include "lib/collective/tune/shared_ways.h"
+#include "lib/collective/tune/shared_methods.h"
 
 namespace gxp {
 
-class CopiedWay {
+class CopiedMethod {
  public:
-  CopiedWay(GroupSync& sync, PartMover& mover);
+  CopiedMethod(GroupSync& sync, PartMover& mover);
 
   // Whether all inputs are small enough.
   [[nodiscard]] bool fits(const Invocation& inv) const {

@@ -1,4 +1,4 @@
-#include "lib/collective/tune/shared_ways.h"
+#include "lib/collective/tune/shared_methods.h"
 
 #include "lib/collective/tune/shared_selection.h"
 #include "tests/catch.h"
@@ -9,10 +9,10 @@ using namespace gxp;
 namespace {
 
 using enum Collective;
-using enum SharedWay;
+using enum SharedMethod;
 
 // All-reduces of 2 ranks: copies are best up to 2 KiB, tiles up to 64 KiB, then CMA.
-LinkClass measured_ways() {
+LinkClass measured_methods() {
   LinkClass link{.transport = "shm", .ranks = 2, .hosts = 1};
   link.curves["copied-all-reduce"] = {{{256, 1e-6}, {65536, 2e-4}}};
   link.curves["tiles-all-reduce"] = {{{256, 5e-6}, {65536, 9e-6}, {1048576, 9e-5}}};
@@ -21,29 +21,29 @@ LinkClass measured_ways() {
   return link;
 }
 
-SharedWays ways_of(size_t bytes, const WayLimits& limits) {
-  const LinkClass measured = measured_ways();
-  return fastest_ways(&measured, kAllReduce, bytes, limits);
+SharedMethods ways_of(size_t bytes, const MethodLimits& limits) {
+  const LinkClass measured = measured_methods();
+  return fastest_methods(&measured, kAllReduce, bytes, limits);
 }
 
 // A calibration that found messages to be faster than anything else in ordinary memory.
 Profile profile_for_messages() {
-  LinkClass ways = measured_ways();
-  ways.curves["staged-barrier"] = {{{8, 1e-7}}};
+  LinkClass methods = measured_methods();
+  methods.curves["staged-barrier"] = {{{8, 1e-7}}};
   for (const Algorithm& algorithm : algorithms()) {
     if (algorithm.collective != kAllReduce || algorithm.name == "direct") continue;
     const double seconds = algorithm.name == "recursive-doubling" ? 2e-7 : 1;
-    ways.curves[message_curve_name(algorithm)] = {{{8, seconds}}};
+    methods.curves[message_curve_name(algorithm)] = {{{8, seconds}}};
   }
-  for (const std::string_view way : {"copied", "cma", "tiles"})
-    ways.curves[std::string(way) + "-all-reduce"] = {{{8, 1e-3}}};
-  return with_ways(builtin_profile(), ways, true);
+  for (const std::string_view method : {"copied", "cma", "tiles"})
+    methods.curves[std::string(method) + "-all-reduce"] = {{{8, 1e-3}}};
+  return with_methods(builtin_profile(), methods, true);
 }
 
 }  // namespace
 
-TEST_CASE("the way that was measured to be fastest is taken", "[collective]") {
-  const WayLimits limits{.ranks = 2, .cma = true};
+TEST_CASE("the method that was measured to be fastest is taken", "[collective]") {
+  const MethodLimits limits{.ranks = 2, .cma = true};
   CHECK(ways_of(1024, limits).ordinary == kCopied);
   CHECK(ways_of(16384, limits).ordinary == kTiles);
   CHECK(ways_of(1 << 20, limits).ordinary == kCma);
@@ -52,37 +52,37 @@ TEST_CASE("the way that was measured to be fastest is taken", "[collective]") {
   CHECK(ways_of(16384, limits).communicator == kPlaced);
 }
 
-TEST_CASE("a way that a user asks for is taken where it is possible", "[collective]") {
-  WayLimits limits{.ranks = 2, .cma = true, .wanted = kCma};
+TEST_CASE("a method that a user asks for is taken where it is possible", "[collective]") {
+  MethodLimits limits{.ranks = 2, .cma = true, .wanted = kCma};
   CHECK(ways_of(1024, limits).ordinary == kCma);
   limits.wanted = kCopied;
   CHECK(ways_of(16384, limits).ordinary == kCopied);
   CHECK(ways_of(1 << 20, limits).ordinary == kCma);  // more than fits next to a line
 }
 
-TEST_CASE("a profile with ways predicts the least of them", "[collective]") {
-  const Profile with_kernel = with_ways(builtin_profile(), measured_ways(), true);
-  const LinkClass& link = *find_ways(with_kernel, "shm", 2);
+TEST_CASE("a profile with methods predicts the least of them", "[collective]") {
+  const Profile with_kernel = with_methods(builtin_profile(), measured_methods(), true);
+  const LinkClass& link = *find_methods(with_kernel, "shm", 2);
   CHECK(link.curve("staged-all-reduce")->at(1 << 20) == Approx(5e-5));
   CHECK(link.curve("direct-all-reduce")->at(256) == Approx(1e-6));
   CHECK(link.curve("exchange") != nullptr);
-  const Profile without = with_ways(with_kernel, link, false);
-  CHECK(find_ways(without, "shm", 2)->curve("staged-all-reduce")->at(1 << 20) == Approx(9e-5));
-  CHECK(find_ways(without, "shm", 2)->curve("cma-all-reduce") == nullptr);
+  const Profile without = with_methods(with_kernel, link, false);
+  CHECK(find_methods(without, "shm", 2)->curve("staged-all-reduce")->at(1 << 20) == Approx(9e-5));
+  CHECK(find_methods(without, "shm", 2)->curve("cma-all-reduce") == nullptr);
   CHECK(to_toml(parse_profile(to_toml(with_kernel), "text")) == to_toml(with_kernel));
 }
 
 TEST_CASE("ranks that share memory send messages only where those were measured to be faster",
           "[collective]") {
   const GroupTopology two{.world_size = 2, .transport = "shm", .shared_arena = true};
-  const WayLimits limits{.ranks = 2, .cma = true};
+  const MethodLimits limits{.ranks = 2, .cma = true};
   const Call call{.collective = kAllReduce, .dtype = DType::kF32, .count = 4096};
   const auto plan = [&](const Profile& profile) {
     return select_with_sharing(call, {}, CostModel(two, profile), limits, MemoryOrigin::kOrdinary);
   };
-  LinkClass slow = measured_ways();
+  LinkClass slow = measured_methods();
   for (auto& [name, curve] : slow.curves) curve = {{{8, 1}}};
-  const AlgorithmPlan unmeasured = plan(with_ways(builtin_profile(), slow, true));
+  const AlgorithmPlan unmeasured = plan(with_methods(builtin_profile(), slow, true));
   CHECK(unmeasured.algorithm->name == "direct");
   CHECK(contains(unmeasured.reason, "by "));
   CHECK(plan(profile_for_messages()).algorithm->name == "recursive-doubling");

@@ -1,4 +1,4 @@
-#include "lib/collective/tune/way_trial.h"
+#include "lib/collective/tune/method_trial.h"
 
 #include <algorithm>
 
@@ -13,20 +13,20 @@ constexpr size_t kSettledBytes = 512 << 10;
 
 }  // namespace
 
-WayTrial::WayTrial(const std::vector<SharedWay>& ways, size_t bytes)
+MethodTrial::MethodTrial(const std::vector<SharedMethod>& methods, size_t bytes)
     : in_a_row_(bytes < kSettledBytes ? 4 : 2), first_rounds_(kFirstRounds) {
-  for (const SharedWay way : ways) candidates_.push_back({.way = way});
+  for (const SharedMethod method : methods) candidates_.push_back({.method = method});
   start_round();
 }
 
-WayTrial::Turn WayTrial::turn() const {
+MethodTrial::Turn MethodTrial::turn() const {
   if (round_.empty()) return {fastest(), false};
   const int candidate = round_[size_t(call_ / in_a_row_)];
-  return {candidates_[size_t(candidate)].way, call_ % in_a_row_ == in_a_row_ - 1};
+  return {candidates_[size_t(candidate)].method, call_ % in_a_row_ == in_a_row_ - 1};
 }
 
 // What the last call of a round took is known one call later.
-void WayTrial::advance() {
+void MethodTrial::advance() {
   ++call_;
   if (!round_.empty()) {
     if (call_ == int(round_.size()) * in_a_row_) {
@@ -38,7 +38,7 @@ void WayTrial::advance() {
   }
 }
 
-void WayTrial::start_round() {
+void MethodTrial::start_round() {
   call_ = 0;
   const bool selects = first_rounds_ > 0 && first_rounds_ < kFirstRounds;
   first_rounds_ = std::max(first_rounds_ - 1, 0);
@@ -52,23 +52,25 @@ void WayTrial::start_round() {
   }
 }
 
-void WayTrial::note(SharedWay way, double seconds_per_byte) {
-  const auto candidate = std::ranges::find(candidates_, way, &Candidate::way);
+void MethodTrial::note(SharedMethod method, double seconds_per_byte) {
+  const auto candidate = std::ranges::find(candidates_, method, &Candidate::method);
   candidate->last[candidate->noted++ % candidate->last.size()] = seconds_per_byte;
 }
 
-const WayTrial::Candidate& WayTrial::best() const {
+const MethodTrial::Candidate& MethodTrial::best() const {
   return *std::ranges::min_element(candidates_, {}, &Candidate::median);
 }
 
-bool WayTrial::is_settled_on(SharedWay way) const { return round_.empty() && fastest() == way; }
-
-SharedWay WayTrial::fastest() const {
-  const auto untimed = [](const Candidate& candidate) { return candidate.noted == 0; };
-  return std::ranges::any_of(candidates_, untimed) ? candidates_.front().way : best().way;
+bool MethodTrial::is_settled_on(SharedMethod method) const {
+  return round_.empty() && fastest() == method;
 }
 
-double WayTrial::Candidate::median() const {
+SharedMethod MethodTrial::fastest() const {
+  const auto untimed = [](const Candidate& candidate) { return candidate.noted == 0; };
+  return std::ranges::any_of(candidates_, untimed) ? candidates_.front().method : best().method;
+}
+
+double MethodTrial::Candidate::median() const {
   std::array sorted = last;
   const size_t count = std::min(noted, sorted.size());
   std::sort(sorted.begin(), sorted.begin() + std::ptrdiff_t(count));

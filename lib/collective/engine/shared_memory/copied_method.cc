@@ -1,4 +1,4 @@
-#include "lib/collective/engine/shared_memory/copied_way.h"
+#include "lib/collective/engine/shared_memory/copied_method.h"
 
 #include <cstring>
 
@@ -13,11 +13,11 @@ bool needs(const Call& call, int mine, int rank) {
 
 }  // namespace
 
-CopiedWay::CopiedWay(GroupSync& sync, PartMover& mover) : sync_(sync), mover_(mover) {
+CopiedMethod::CopiedMethod(GroupSync& sync, PartMover& mover) : sync_(sync), mover_(mover) {
   copies_.inputs.resize(size_t(sync.world_size()));
 }
 
-void CopiedWay::run(const Invocation& inv) {
+void CopiedMethod::run(const Invocation& inv) {
   sync_.wait_for_line(inv);
   copy(inv);
   sync_.publish_line(inv);
@@ -28,13 +28,13 @@ void CopiedWay::run(const Invocation& inv) {
   take(inv);
 }
 
-std::byte* CopiedWay::copy_of(const Invocation& inv, int rank) const {
+std::byte* CopiedMethod::copy_of(const Invocation& inv, int rank) const {
   const bool fits_line = inv.shape.inputs[size_t(rank)].count <= SharedLine::kBytes;
   return fits_line ? sync_.line(rank, inv.index).payload
                    : sync_.slots(rank).copies[inv.index % SharedSlots::kCopies];
 }
 
-void CopiedWay::copy(const Invocation& inv) {
+void CopiedMethod::copy(const Invocation& inv) {
   const size_t bytes = inv.own_input().count;
   if (bytes == 0) return;
   if (bytes > SharedLine::kBytes) sync_.wait_for_copy(inv);
@@ -44,13 +44,13 @@ void CopiedWay::copy(const Invocation& inv) {
 }
 
 // Calls are often followed by others like them.
-void CopiedWay::prefetch_next(const Invocation& inv) {
+void CopiedMethod::prefetch_next(const Invocation& inv) {
   const size_t bytes = inv.own_input().count;
   prefetch_to_write(sync_.slots(inv.rank).copies[(inv.index + 1) % SharedSlots::kCopies],
                     bytes > SharedLine::kBytes ? bytes : 0);
 }
 
-void CopiedWay::take(const Invocation& inv) {
+void CopiedMethod::take(const Invocation& inv) {
   for (int rank = 0; rank < sync_.world_size(); ++rank)
     copies_.inputs[size_t(rank)] = copy_of(inv, rank);
   // What was stored a moment ago is slow to load by other widths.

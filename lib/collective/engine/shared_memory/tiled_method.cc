@@ -1,4 +1,4 @@
-#include "lib/collective/engine/shared_memory/tiled_way.h"
+#include "lib/collective/engine/shared_memory/tiled_method.h"
 
 #include <algorithm>
 
@@ -11,7 +11,7 @@ using enum Collective;
 
 // How a large call is cut: tile t holds piece t of each part. The slots lie in the staging memory
 // of each rank: three tiles of what it gives, two of its sums.
-struct TiledWay::Tiling {
+struct TiledMethod::Tiling {
   static_assert(staging_bytes(kMostTileBytes) <= SharedSlots::kStagingBytes);
 
   uint64_t parts = 0;  // that a rank stages at most
@@ -33,7 +33,7 @@ struct TiledWay::Tiling {
 // In iteration i a rank copies tile i in, and after all have done iteration i - 1, folds tile i - 1
 // and copies tile i - 2 (without sums: i - 1) out. A slot is written again after its readers have
 // announced the iteration in which they read it: hence their numbers.
-void TiledWay::run(const Invocation& inv) {
+void TiledMethod::run(const Invocation& inv) {
   const Tiling tiling = cut(inv);
   const bool folds = reduces(inv.call.collective);
   const uint64_t delay = folds ? 2 : 1;  // of copying out
@@ -49,7 +49,7 @@ void TiledWay::run(const Invocation& inv) {
   sync_.set_phase(before + tiling.tiles + delay);
 }
 
-TiledWay::Tiling TiledWay::cut(const Invocation& inv) const {
+TiledMethod::Tiling TiledMethod::cut(const Invocation& inv) const {
   const Collective collective = inv.call.collective;
   const bool whole = collective == kBroadcast || collective == kAllGather || collective == kGather;
   // Ranks that share CPUs cannot work on one tile while another is on its way.
@@ -64,7 +64,7 @@ TiledWay::Tiling TiledWay::cut(const Invocation& inv) const {
   return tiling;
 }
 
-void TiledWay::stage_in(const Invocation& inv, const Tiling& tiling, uint64_t tile) {
+void TiledMethod::stage_in(const Invocation& inv, const Tiling& tiling, uint64_t tile) {
   const bool scaled = inv.is_scaled();
   if (root_gives(inv.call.collective) && inv.rank != inv.call.root) return;
   const auto give = [&](int part, uint64_t slot) {
@@ -78,7 +78,7 @@ void TiledWay::stage_in(const Invocation& inv, const Tiling& tiling, uint64_t ti
   }
 }
 
-void TiledWay::fold_tile(const Invocation& inv, const Tiling& tiling, uint64_t tile) {
+void TiledMethod::fold_tile(const Invocation& inv, const Tiling& tiling, uint64_t tile) {
   const Range piece = tiling.piece(inv.part_of(inv.rank), tile);
   if (piece.count == 0) return;
   for (int rank = 0; rank < sync_.world_size(); ++rank) {
@@ -95,7 +95,7 @@ void TiledWay::fold_tile(const Invocation& inv, const Tiling& tiling, uint64_t t
   mover_.run_fold(inv.call, piece.count, true);
 }
 
-void TiledWay::copy_out(const Invocation& inv, const Tiling& tiling, uint64_t tile) {
+void TiledMethod::copy_out(const Invocation& inv, const Tiling& tiling, uint64_t tile) {
   if (inv.own_output().count == 0 || inv.call.collective == kReduceScatter) return;
   const auto take = [&](Range part, const std::byte* from) {
     const Range piece = tiling.piece(part, tile);

@@ -1,4 +1,4 @@
-#include "lib/collective/engine/shared_memory/direct_way.h"
+#include "lib/collective/engine/shared_memory/direct_method.h"
 
 #include <algorithm>
 #include <bit>
@@ -19,7 +19,7 @@ size_t fetched_tile(size_t slots) {
 
 }  // namespace
 
-bool DirectWay::can_run(const Invocation& inv, const RankBuffers& buffers) {
+bool DirectMethod::can_run(const Invocation& inv, const RankBuffers& buffers) {
   if (inv.call.collective != kAllToAll) return true;
   for (size_t rank = 0; rank < buffers.inputs.size(); ++rank) {
     if ((buffers.inputs[rank] == buffers.outputs[rank]) != inv.in_place({})) return false;
@@ -27,7 +27,7 @@ bool DirectWay::can_run(const Invocation& inv, const RankBuffers& buffers) {
   return true;
 }
 
-void DirectWay::run(const Invocation& inv, const RankBuffers& buffers) {
+void DirectMethod::run(const Invocation& inv, const RankBuffers& buffers) {
   if (reduces(inv.call.collective) && !buffers.mapped) {
     pull_and_fold(inv, buffers);
   } else {
@@ -37,7 +37,7 @@ void DirectWay::run(const Invocation& inv, const RankBuffers& buffers) {
   sync_.synchronise(inv);
 }
 
-void DirectWay::move(const Invocation& inv, const RankBuffers& buffers) {
+void DirectMethod::move(const Invocation& inv, const RankBuffers& buffers) {
   switch (inv.call.collective) {
     case kAllReduce:
     case kReduce:
@@ -55,7 +55,7 @@ void DirectWay::move(const Invocation& inv, const RankBuffers& buffers) {
 }
 
 // Through tiles that stay in the L2 cache. Only this rank touches its part of any buffer.
-void DirectWay::pull_and_fold(const Invocation& inv, const RankBuffers& buffers) {
+void DirectMethod::pull_and_fold(const Invocation& inv, const RankBuffers& buffers) {
   const Range part = inv.part_of(inv.rank);
   const size_t slots = size_t(sync_.world_size()) + 1;
   const size_t step = fetched_tile(slots);
@@ -75,8 +75,8 @@ void DirectWay::pull_and_fold(const Invocation& inv, const RankBuffers& buffers)
   }
 }
 
-void DirectWay::spread_sum(const Invocation& inv, const RankBuffers& buffers, Range piece,
-                           const std::byte* sum) {
+void DirectMethod::spread_sum(const Invocation& inv, const RankBuffers& buffers, Range piece,
+                              const std::byte* sum) {
   if (inv.call.collective == kReduceScatter) return;
   for (int rank = 0; rank < sync_.world_size(); ++rank) {
     if (rank == inv.rank || inv.shape.outputs[size_t(rank)].count == 0) continue;
@@ -84,12 +84,12 @@ void DirectWay::spread_sum(const Invocation& inv, const RankBuffers& buffers, Ra
   }
 }
 
-void DirectWay::move_range(const Invocation& inv, const RankBuffers& buffers, Range range) {
+void DirectMethod::move_range(const Invocation& inv, const RankBuffers& buffers, Range range) {
   if (reduces(inv.call.collective)) return fold_range(inv, buffers, range);
   spread_range(inv, buffers, range);
 }
 
-void DirectWay::fold_range(const Invocation& inv, const RankBuffers& buffers, Range range) {
+void DirectMethod::fold_range(const Invocation& inv, const RankBuffers& buffers, Range range) {
   for (size_t i = 0; i < mover_.fold.sources.size(); ++i)
     mover_.fold.sources[i] = buffers.inputs[i] + range.begin;
   mover_.fold.targets.clear();
@@ -102,7 +102,7 @@ void DirectWay::fold_range(const Invocation& inv, const RankBuffers& buffers, Ra
 }
 
 // So that the root need not take all alone.
-void DirectWay::give_part(const Invocation& inv, const RankBuffers& buffers) {
+void DirectMethod::give_part(const Invocation& inv, const RankBuffers& buffers) {
   const Range part = inv.part_of(inv.rank);
   const int root = inv.call.root;
   if (inv.rank == root) return mover_.keep_own(inv, part);
@@ -112,7 +112,7 @@ void DirectWay::give_part(const Invocation& inv, const RankBuffers& buffers) {
 }
 
 // So that no rank looks on: each takes its share from the root and gives it to all who lack it.
-void DirectWay::spread_range(const Invocation& inv, const RankBuffers& buffers, Range range) {
+void DirectMethod::spread_range(const Invocation& inv, const RankBuffers& buffers, Range range) {
   const int root = inv.call.root;
   if (range.count == 0) return;
   std::byte* const mine = inv.output(range);
@@ -131,7 +131,7 @@ void DirectWay::spread_range(const Invocation& inv, const RankBuffers& buffers, 
 }
 
 // Chunk j of rank i against chunk i of rank j: the lower rank swaps the first half.
-void DirectWay::swap_chunks(const Invocation& inv, const RankBuffers& buffers) {
+void DirectMethod::swap_chunks(const Invocation& inv, const RankBuffers& buffers) {
   const Range own = inv.part_of(inv.rank);
   const size_t half = std::min(own.count, round_up(own.count / 2, size_t{64}));
   const size_t step = mover_.swapped_bytes(buffers.mapped);

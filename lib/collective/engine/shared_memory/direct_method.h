@@ -10,9 +10,9 @@
 
 namespace gxp {
 
-class DirectWay {
+class DirectMethod {
  public:
-  DirectWay(GroupSync& sync, PartMover& mover) : sync_(sync), mover_(mover) {}
+  DirectMethod(GroupSync& sync, PartMover& mover) : sync_(sync), mover_(mover) {}
 
   // Chunks of an all-to-all can be swapped if all ranks are in place, and taken if none is.
   [[nodiscard]] static bool can_run(const Invocation& inv, const RankBuffers& buffers);
