@@ -19,7 +19,7 @@ struct Topology;
 
 // The plan of a topology for ranks that use all of it, one a GPU: what comm.topology reads.
 // Precondition: the plan is that of the topology. The k-th rank of a host is its local rank k; of a
-// topology that does not know what is in its hosts, the order of these alone.
+// topology that does not describe the inside of its hosts, only their order.
 PlanFile plan_of_seats(const Topology& topology, const ClusterPlan& plan);
 
 class RankSeats {
