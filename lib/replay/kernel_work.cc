@@ -117,7 +117,7 @@ void add_codes(Works& works, const UnitWork& unit, OpsCall call, double elements
   if (unit.float8) works.push_back(pass(call, elements * (unit.element + double(layouts))));
 }
 
-// Those of a matrix of parameters, which is also read for its largest value.
+// The codes of a matrix of parameters, which is also read for its largest value.
 void add_weight_codes(Works& works, const UnitWork& unit, OpsCall call, const LinearWork& linear,
                       bool is_first = false) {
   if (!unit.float8 || (unit.keeps_codes && !is_first)) return;
@@ -133,7 +133,7 @@ double vector_flops(const UnitWork& unit) {
   return 2 * unit.tokens * count;
 }
 
-// Of the norms' parameters.
+// The number of the norms' parameters that are trained.
 double trained_elements(const UnitWork& unit) {
   double count = 0;
   for (const TensorSpec* vector : unit.vectors)
@@ -145,12 +145,12 @@ double attention_flops(const UnitWork& unit) {
   return unit.tokens * 2 * unit.queries * unit.positions;
 }
 
-// Of what other libraries' kernels write, which is read for its largest value.
+// A pass over what another library's kernel has written, for its largest value.
 void add_largest(Works& works, const UnitWork& unit, OpsCall call, double elements) {
   if (unit.float8) works.push_back(pass(call, elements * unit.element));
 }
 
-// `is_first`: of the step.
+// `is_first`: the first forward pass of the step.
 void add_forward_product(Works& works, const UnitWork& unit, const LinearWork& linear,
                          bool is_first) {
   add_codes(works, unit, kProduct, unit.tokens * linear.inputs);
@@ -163,7 +163,8 @@ void add_forward_product(Works& works, const UnitWork& unit, const LinearWork& l
   works.push_back(work);
 }
 
-// Of a block, up to its last product: its saved activations, with attention's output or without.
+// A block's forward pass up to its last product, which makes its saved activations; with attention
+// or without.
 void add_saved(Works& works, const UnitWork& unit, bool attends, bool is_first) {
   const double n = unit.tokens;
   for (int norm = 0; norm < 2; ++norm) {
@@ -217,8 +218,8 @@ void add_recompute(Works& works, const UnitWork& unit, const Op& op) {
   if (unit.architecture.kept == KeptOutputs::kAll) add_gate(works, unit);
 }
 
-// dx, and dW and the bias's gradient unless they are frozen, of one product. The bias's is summed
-// in dW's product, or by what completes the stream's gradient.
+// The backward pass of one product: dx, and dW and the bias's gradient unless they are frozen. The
+// bias's gradient is summed in dW's product, or by the pass that completes the stream's gradient.
 void add_backward_product(Works& works, const UnitWork& unit, const LinearWork& linear,
                           bool accumulates) {
   const double n = unit.tokens;
@@ -244,8 +245,8 @@ void add_backward_product(Works& works, const UnitWork& unit, const LinearWork& 
   works.back().flops += bias_flops;
 }
 
-// What comes before or after the product's backward: activation functions, and the pass that rounds
-// the stream's gradient for the last layer and sums it for its bias. For the attention's layer, the
+// The passes before or after the product's backward: activation functions, and for the last layer
+// the pass that rounds the stream's gradient and sums it for the bias. For attention's layer, the
 // norm's backward does both.
 void add_around_backward(Works& works, const UnitWork& unit, const LinearWork& linear) {
   const double n = unit.tokens;
@@ -267,7 +268,7 @@ void add_norms_backward(Works& works, const UnitWork& unit) {
   for (int norm = 0; norm < 2; ++norm) {
     if (unit.architecture.kept == KeptOutputs::kNone)
       works.push_back(pass(kNormAgain, n * unit.hidden * (kStream + unit.element)));
-    // The second one's also stores the stream's gradient rounded.
+    // The second norm's backward also stores the stream's gradient rounded.
     const double rounded = norm == 1 ? unit.element : 0;
     works.push_back(pass(kNormBackward, n * unit.hidden * (3 * kStream + unit.element + rounded)));
     works.back().flops = (vector_flops(unit) + 2 * n * trained_elements(unit)) / 2;
@@ -293,7 +294,7 @@ void add_backward(Works& works, const UnitWork& unit, const Op& op) {
                    .flops = 2 * attention_flops(unit),
                    .bytes = 4 * n * unit.element * (unit.queries + unit.keys),
                    .launches = 3});
-  // Of rotated queries and keys the rotation finds it.
+  // The rotation finds the largest value of rotated queries and keys.
   add_largest(works, unit, kAttentionBackward, n * (unit.gated ? unit.keys : 3 * unit.queries));
   if (unit.gated)
     for (const double channels : {unit.queries, unit.keys})

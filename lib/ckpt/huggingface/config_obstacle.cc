@@ -14,7 +14,7 @@ namespace {
 
 using Size = HuggingFaceFamily::Size;
 using Fact = HuggingFaceFamily::Fact;
-using OtherType = HuggingFaceFamily::RelatedType;
+using RelatedType = HuggingFaceFamily::RelatedType;
 
 Json value_of(const Json& config, std::string_view key) {
   return config.is_object() ? config.value(std::string(key), Json()) : Json();
@@ -85,7 +85,7 @@ std::string fact_obstacle(const Json& config, const Fact& fact) {
   return fmt::format("{} is {}, not {}", fact.key, to_words(value), to_words(wanted));
 }
 
-// A layer that turns no positions (SmolLM 3).
+// Layers without rotary positions (SmolLM 3).
 std::string unturned_obstacle(const Json& config) {
   const Json layers = value_of(config, "no_rope_layers");
   const bool all_turn = !layers.is_array() ||
@@ -97,7 +97,7 @@ std::string unturned_obstacle(const Json& config) {
 std::string rope_obstacle(const Json& config) {
   const Json scaling = value_of(config, "rope_scaling");
   if (!scaling.is_null() && !scaling.is_object()) return "rope_scaling is no object";
-  // Readers differ on what these mean.
+  // Readers differ on the meaning of such settings.
   if (!scaling.empty() && value_of(scaling, "rope_type").is_null() &&
       value_of(scaling, "type").is_null())
     return "rope_scaling has no rope_type";
@@ -121,8 +121,8 @@ std::string rope_obstacle(const Json& config) {
   return unturned_obstacle(config);
 }
 
-// What only some of the positions before it are seen by.
-std::string window_obstacle(const Json& config, const OtherType* kin) {
+// A window: layers in which a position does not see all positions before it.
+std::string window_obstacle(const Json& config, const RelatedType* kin) {
   const Json window = value_of(config, "sliding_window");
   if (kin != nullptr) {
     if (!config.contains("sliding_window"))
@@ -170,9 +170,9 @@ bool has_class(const Json& config, const Family& family, std::string_view model_
   });
 }
 
-const OtherType* find_kin(const Family& family, std::string_view model_type) {
+const RelatedType* find_kin(const Family& family, std::string_view model_type) {
   const auto& kin = family.huggingface.kin;
-  const auto found = std::ranges::find(kin, model_type, &OtherType::model_type);
+  const auto found = std::ranges::find(kin, model_type, &RelatedType::model_type);
   return found == kin.end() ? nullptr : &*found;
 }
 
@@ -181,13 +181,13 @@ std::string types_in_words() {
   std::string words;
   for (const Family& family : families()) {
     words += fmt::format("{}{}", words.empty() ? "" : ", ", family.name);
-    for (const OtherType& kin : family.huggingface.kin)
+    for (const RelatedType& kin : family.huggingface.kin)
       words += fmt::format(", {}", kin.model_type);
   }
   return words;
 }
 
-// What the settings of one kind of number or flag are, where they are of another.
+// A setting whose value has the wrong type.
 std::string type_obstacle(const Json& config, const Family& family) {
   const HuggingFaceFamily& theirs = family.huggingface;
   const Json eps = value_of(config, theirs.norm_eps);
@@ -211,7 +211,7 @@ const Family* family_of(const Json& config) {
 }
 
 std::string_view class_of(const Family& family, std::string_view model_type) {
-  const OtherType* kin = find_kin(family, model_type);
+  const RelatedType* kin = find_kin(family, model_type);
   return kin == nullptr ? family.huggingface.architecture : kin->architecture;
 }
 
@@ -222,13 +222,13 @@ std::string config_obstacle(const Json& config) {
     return fmt::format("model_type is {}; supported: {}",
                        type.is_null() ? "absent" : to_words(type), types_in_words());
   const auto& name = type.get_ref<const std::string&>();
-  const OtherType* kin = find_kin(*family, name);
+  const RelatedType* kin = find_kin(*family, name);
   if (!has_class(config, *family, name))
     return fmt::format("architectures is {}, not {}", to_words(config["architectures"]),
                        class_of(*family, name));
   if (auto problem = size_obstacle(config, *family); !problem.empty()) return problem;
   if (kin != nullptr && value_of(config, "num_key_value_heads").is_null())
-    return "num_key_value_heads is absent";  // a number of its own for each such model_type
+    return "num_key_value_heads is absent";  // its default differs between these model_types
   if (auto problem = type_obstacle(config, *family); !problem.empty()) return problem;
   for (const Fact& fact : family->huggingface.facts)
     if (auto problem = fact_obstacle(config, fact); !problem.empty()) return problem;

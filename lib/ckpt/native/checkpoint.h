@@ -39,7 +39,8 @@ class Checkpoint {
  private:
   friend class DataFileReader;
   explicit Checkpoint(std::string path);
-  // Opens a data file; `file` is an index into the manifest's. kCorrupt if its size has changed.
+  // Opens a data file; `file` is an index into the manifest's files. kCorrupt if the file's size
+  // has changed.
   [[nodiscard]] InputFile open_file(size_t file) const;
 
   std::string path_;

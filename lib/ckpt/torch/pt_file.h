@@ -14,13 +14,13 @@
 // The optimizer's settings are read as optimizer_settings.h says.
 // Numbers and texts at the top of the latter become metadata; "step", "global_step", "iteration" or
 // "iter_num" is the step, or else the one that all parameters' states have. All other entries are
-// left out and logged. What of the optimizer cannot be kept, such as all of it if its parameters'
-// names cannot be told or there are several, is in OptimizerRecord::lost. An optimizer alone is
-// refused. A directory with pytorch_model.bin, or with several such files and
+// left out and logged. Parts of the optimizer that cannot be kept are in OptimizerRecord::lost: all
+// of it, if the names of its parameters are unknown or there are several optimizers. An optimizer
+// alone is refused. A directory with pytorch_model.bin, or with several such files and
 // pytorch_model.bin.index.json (weight_index.h), holds the weights of all, as transformers before
-// 4.35 and DeepSpeed's zero_to_fp32 write them.
-// A whole pickled module is refused: its class would have to be imported. Views of one storage are
-// tensors of their own; together they may claim eight times the file's bytes and 64 MiB.
+// 4.35 and DeepSpeed's zero_to_fp32 write them. A whole pickled module is refused: its class would
+// have to be imported. Views of one storage are tensors of their own; together they may claim eight
+// times the file's bytes and 64 MiB.
 //
 // For weights alone, gxp writes the state dict: an OrderedDict, as model.state_dict() makes it and
 // load_state_dict() takes it. With optimizer state, it writes what training scripts save:

@@ -166,7 +166,7 @@ class RoundCounter {
   std::vector<std::vector<Load>> loads_;  // by round and rank
 };
 
-// What a host sees of a group, for more ranks than are recorded: equal rounds.
+// Rounds by the algorithm's formula, taken to be equal, for groups of more ranks than are recorded.
 std::vector<Round> rounds_by_formula(const Algorithm& algorithm, const CallShape& shape) {
   uint64_t most = 0;
   uint64_t total = 0;
@@ -242,13 +242,13 @@ void CostModel::find_curves(const LinkClass* link_of_these_ranks) {
     }
     if (link_of_these_ranks == nullptr) continue;
     for (const Algorithm& algorithm : algorithms()) {
-      // Whether it went by messages when it was measured.
+      // Whether the ranks shared memory when the algorithm was measured.
       const bool was_shared = link_of_these_ranks->curve(shared_curve_name(
                                   algorithm.collective, MemoryOrigin::kOrdinary)) != nullptr;
-      const bool same_way =
+      const bool same_medium =
           algorithm.medium == Medium::kMessages || was_shared == in_shared_memory(algorithm);
       measured_[{&algorithm, origin}] =
-          !same_way                     ? nullptr
+          !same_medium                  ? nullptr
           : in_shared_memory(algorithm) ? shared_[{algorithm.collective, origin}]
                                         : link_of_these_ranks->curve(message_curve_name(algorithm));
     }
