@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/base/deadline.h"
+#include "lib/collective/communicator.h"
 #include "lib/collective/tune/selection.h"
 #include "lib/collective/tune/shared_ways.h"
 #include "lib/device/device.h"

@@ -9,6 +9,7 @@
 
 #include "lib/base/deadline.h"
 #include "lib/base/median.h"
+#include "lib/collective/communicator.h"
 #include "lib/tools/colltest/interface_traffic.h"
 
 namespace gxp {
