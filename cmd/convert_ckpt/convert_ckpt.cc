@@ -1,6 +1,5 @@
 // gxp convert-ckpt: any checkpoint format to any other; shows, verifies and compares checkpoints.
 // One tensor's buffer of memory, whatever the size of the model.
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "cmd/exit_codes.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/text/joined.h"
 #include "lib/ckpt/cast.h"
 #include "lib/ckpt/huggingface/huggingface.h"
 #include "lib/ckpt/huggingface/model_check.h"
@@ -122,7 +122,7 @@ int run(const ConvertOptions& options) {
     add_verified(format, options, verify(format, options.source), report);
   if (target == nullptr && !tensors.optimizer.lost.empty())
     log_warn("{}: gxp cannot keep these parts of its optimizer: {}", options.source,
-             fmt::join(tensors.optimizer.lost, "; "));
+             joined(tensors.optimizer.lost, "; "));
   if (options.inspect) add_inspection(tensors, options.hash, report);
   if (const auto reason = foreign_model(tensors); target != nullptr && !reason.empty())
     log_warn("{}: {}: tensors and config.json are kept, but gxp cannot train the model",

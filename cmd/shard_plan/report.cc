@@ -1,7 +1,6 @@
 #include "cmd/shard_plan/report.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <map>
 #include <utility>

@@ -1,7 +1,6 @@
 #include "lib/train/run_directories.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,6 +11,7 @@
 #include <string_view>
 
 #include "lib/base/error.h"
+#include "lib/base/text/joined.h"
 #include "lib/ckpt/format.h"
 #include "lib/ckpt/native/checkpoint.h"
 #include "lib/ckpt/native/writer.h"
@@ -101,7 +101,7 @@ void check_earlier_run(const RunDirectories& directories, EarlierRun request) {
     if (holds_metrics(path)) found.push_back(path);
   if (request != EarlierRun::kRefuse || found.empty()) return;
   fail(ErrorKind::kConfig, "start at step 1: an earlier run left {}; {}, or set other directories",
-       fmt::join(found, " and "), fmt::join(remedies, ", "));
+       joined(found, " and "), joined(remedies, ", "));
 }
 
 }  // namespace

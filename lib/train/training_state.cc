@@ -1,6 +1,6 @@
 #include "lib/train/training_state.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
