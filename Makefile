@@ -31,12 +31,12 @@ test: ## Build and run every test
 	@$(packages) build test
 	@$(configure) -DGXP_TESTS=ON
 	@cmake --build $(BUILD) -j $(JOBS)
-	@ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure
+	@ctest --test-dir $(BUILD) -j $(JOBS) -C folders -LE case --output-on-failure
 
 test-long: test ## Also run the tests that take minutes: a killed rank, each system call that fails, the demo, RDMA in a virtual machine; readers with 10^7 inputs each: hours
 	@$(packages) demo faults fuzz rdma
 	@ctest --test-dir $(BUILD) --output-on-failure -C long -L long
-	@GXP_TEST_COMBINATIONS=all ctest --test-dir $(BUILD) --output-on-failure -R '^(collective|kernels|replay|train)$$'
+	@GXP_TEST_COMBINATIONS=all ctest --test-dir $(BUILD) --output-on-failure -C folders -R '^(collective|kernels|replay|train)$$'
 	@cmake --preset fuzz
 	@cmake --build build/fuzz -j $(JOBS) --target gxp_fuzz
 	@cd build/fuzz && ../../tests/fuzz/run.sh tests/fuzz/gxp_fuzz
@@ -55,7 +55,7 @@ docs: build ## Update the generated parts of man/ and completions/
 
 lint: ## Check format and run clang-tidy on what differs from HEAD; ALL=1: on all, BASE=COMMIT: since then
 	@$(packages) build test lint
-	@cmake --preset dev -B build/lint -DCMAKE_UNITY_BUILD=ON -DGXP_TESTS=OFF
+	@cmake --preset dev -B build/lint -DCMAKE_UNITY_BUILD=ON -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DGXP_TESTS=OFF
 	@cmake/lint.sh build/lint $(if $(ALL),all,$(or $(BASE),HEAD))
 
 gpu-bundle: ## Pack what gpu-check needs on a machine with a GPU and without nvcc; GPU_ARCH=90a: for an H100 or H200

@@ -1,4 +1,4 @@
-# Language level, warnings and sanitizers, and the function that declares a layer.
+# Language level, warnings and sanitizers; ccache and precompiled headers; the function that declares a layer.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -32,10 +32,41 @@ if(GXP_SANITIZE)
   add_link_options(-fsanitize=${GXP_SANITIZE})
 endif()
 
-# gxp_layer(NAME SOURCES file... [LINK target...]): the static library gxp_NAME of this folder.
+option(GXP_CCACHE "Compile through ccache where it is installed and no other launcher is set" ON)
+find_program(GXP_CCACHE_PROGRAM ccache)
+if(GXP_CCACHE AND GXP_CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # Without these ccache keeps nothing that was compiled with a precompiled header.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${GXP_CCACHE_PROGRAM})
+endif()
+# ... nor without GCC's word of which one that was.
+add_compile_options($<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
+
+# What most files include and gxp does not write, compiled once. GCC takes it only into files with the same flags: so there is
+# one for layers, and one for those that are COLD. cmd and tests have their own.
+set(gxp_std_headers <algorithm> <array> <atomic> <charconv> <chrono> <cmath> <condition_variable> <deque> <filesystem> <fstream> <functional> <map> <memory> <mutex>
+                    <numeric> <optional> <set> <span> <sstream> <string> <string_view> <thread> <tuple> <unordered_map> <utility> <variant> <vector>
+                    <fmt/format.h>)
+# gxp_precompiled(NAME [HEADERS header...] [LINK target...]): for use as REUSE_FROM
+function(gxp_precompiled name)
+  cmake_parse_arguments(ARG "" "" "HEADERS;LINK" ${ARGN})
+  add_library(${name} OBJECT ${CMAKE_SOURCE_DIR}/cmake/precompiled.cc)
+  target_link_libraries(${name} PRIVATE fmt::fmt Threads::Threads ${ARG_LINK})
+  target_precompile_headers(${name} PRIVATE ${gxp_std_headers} ${ARG_HEADERS})
+endfunction()
+
+# What runs a few times a job and not in its loops: configuration, reports, checks. It is a half of the code.
+set(gxp_cold_options $<$<CONFIG:Release>:-O1>)
+
+# gxp_layer(NAME [COLD] SOURCES file... [LINK target...]): the static library gxp_NAME of this folder.
 function(gxp_layer name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "COLD" "" "SOURCES;LINK" ${ARGN})
   add_library(gxp_${name} STATIC ${ARG_SOURCES})
   target_include_directories(gxp_${name} PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(gxp_${name} PUBLIC ${ARG_LINK})
+  if(ARG_COLD)
+    target_compile_options(gxp_${name} PRIVATE ${gxp_cold_options})
+    target_precompile_headers(gxp_${name} REUSE_FROM gxp_precompiled_cold)
+  else()
+    target_precompile_headers(gxp_${name} REUSE_FROM gxp_precompiled)
+  endif()
 endfunction()

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <array>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "lib/base/enum_names.h"
+#include "lib/base/text/joined.h"
 #include "lib/base/text/near_match.h"
 
 namespace gxp {
@@ -26,12 +26,12 @@ CLI::Option* add_choice_option(CLI::App& app, const char* option, Enum& value,
     if (!found)
       throw CLI::ValidationError(
           option,
-          fmt::format("must be one of: {}; it is '{}'{}", fmt::join(names, ", "), text,
+          fmt::format("must be one of: {}; it is '{}'{}", joined(names, ", "), text,
                       did_you_mean(text, std::vector<std::string>(names.begin(), names.end()))));
     value = *found;
   };
   return app.add_option_function<std::string>(option, parse, description)
-      ->type_name(fmt::format("{}", fmt::join(names, "|")))
+      ->type_name(joined(names, "|"))
       ->default_str(std::string(names[size_t(value)]));
 }
 

@@ -1,13 +1,13 @@
 #include "cmd/manual.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
 
 #include "cmd/exit_codes.h"
 #include "cmd/options.h"
+#include "lib/base/text/joined.h"
 #include "lib/config/print.h"
 #include "lib/config/settings.h"
 
@@ -51,7 +51,7 @@ std::string option_heading(const CLI::Option& option) {
 std::string names_of(const std::set<CLI::Option*>& options) {
   std::set<std::string> names;
   for (const CLI::Option* option : options) names.insert(option->get_name());
-  return fmt::format("{}", fmt::join(names, ", "));
+  return joined(names, ", ");
 }
 
 // "Smallest size (default 32M)", without a full stop.
@@ -65,7 +65,7 @@ std::string description_of(const CLI::Option& option) {
     notes.push_back("not with " + names_of(option.get_excludes()));
   std::string text = option.get_description();
   if (text.ends_with('.')) text.pop_back();
-  return notes.empty() ? text : fmt::format("{} ({})", text, fmt::join(notes, "; "));
+  return notes.empty() ? text : fmt::format("{} ({})", text, joined(notes, "; "));
 }
 
 std::string option_manual(const CLI::Option& option) {
@@ -126,7 +126,7 @@ class HelpFormatter : public CLI::Formatter {
 
  private:
   static std::string heading_of(const CLI::Option& option, std::string_view between) {
-    const std::string names = fmt::format("{}", fmt::join(names_of(option), between));
+    const std::string names = joined(names_of(option), between);
     return takes_value(option) ? names + ' ' + type_of(option) : names;
   }
 
@@ -139,15 +139,14 @@ class HelpFormatter : public CLI::Formatter {
     if (!is_listed_briefly(group)) return make_group(group, false, options);
     std::vector<std::string> headings;
     for (const CLI::Option* option : options) headings.push_back(heading_of(*option, ","));
-    return fmt::format("\n{}, see the man page:\n", group) +
-           wrap("  ", fmt::format("{}", fmt::join(headings, ", ")), 2);
+    return fmt::format("\n{}, see the man page:\n", group) + wrap("  ", joined(headings, ", "), 2);
   }
 };
 
 std::string setting_names() {
   std::vector<std::string> names;
   for (const Setting& setting : settings()) names.push_back(setting.name() + "=");
-  return fmt::format("{}", fmt::join(names, " "));
+  return joined(names, " ");
 }
 
 // The words that may follow `option`, or "" for file names.
@@ -174,17 +173,17 @@ std::string command_completion(const CLI::App& command, const std::string& befor
   std::string pattern = before.empty() ? name : '"' + name + '"';
   if (same != nullptr) pattern += fmt::format(" | \"{} {}\"", name, same->get_name());
   std::string text =
-      fmt::format("    {})\n      words=\"{}\"\n", pattern, fmt::join(option_names(command), " "));
+      fmt::format("    {})\n      words=\"{}\"\n", pattern, joined(option_names(command), " "));
   if (const std::vector<std::string> actions = command_names(command); !actions.empty()) {
     text += fmt::format("      [[ $command == {} ]] && words=\"{} $words\"\n", name,
-                        fmt::join(actions, " "));
+                        joined(actions, " "));
   }
   text += "      case $previous in\n";
   for (const CLI::Option* option : command.get_options(visible)) {
     const std::vector<std::string> names = names_of(*option);
     if (names.empty() || !takes_value(*option)) continue;
     text +=
-        fmt::format("        {}) words=\"{}\" ;;\n", fmt::join(names, " | "), value_words(*option));
+        fmt::format("        {}) words=\"{}\" ;;\n", joined(names, " | "), value_words(*option));
   }
   text += "      esac ;;\n";
   for (const CLI::App* action : visible_commands(command)) {
@@ -200,7 +199,7 @@ std::string action_patterns(const CLI::App& app) {
     for (const std::string& action : command_names(*command))
       patterns.push_back(fmt::format("\"{} {}\"", command->get_name(), action));
   }
-  return fmt::format("{}", fmt::join(patterns, " | "));
+  return joined(patterns, " | ");
 }
 
 constexpr const char* kCompletionHead =
@@ -287,9 +286,9 @@ std::string bash_completion(const CLI::App& app) {
         patterns);
   }
   text += "  case $command in\n";
-  text += fmt::format("    \"\") words=\"{} {}\" ;;\n", fmt::join(commands, " "),
-                      fmt::join(option_names(app), " "));
-  text += fmt::format("    help) words=\"{}\" ;;\n", fmt::join(commands, " "));
+  text += fmt::format("    \"\") words=\"{} {}\" ;;\n", joined(commands, " "),
+                      joined(option_names(app), " "));
+  text += fmt::format("    help) words=\"{}\" ;;\n", joined(commands, " "));
   for (const CLI::App* command : visible_commands(app)) {
     if (command->get_name() != "help") text += command_completion(*command);
   }

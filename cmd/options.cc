@@ -1,6 +1,5 @@
 #include "cmd/options.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +13,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/text/ascii.h"
+#include "lib/base/text/joined.h"
 #include "lib/collective/tune/selection.h"
 #include "lib/config/settings.h"
 #include "lib/job/join.h"
@@ -24,7 +24,7 @@ namespace {
 
 std::string type_name_of(const Setting& setting) {
   if (!setting.option.value.empty()) return std::string(setting.option.value);
-  if (!setting.check.words.empty()) return fmt::format("{}", fmt::join(setting.check.words, "|"));
+  if (!setting.check.words.empty()) return joined(setting.check.words, "|");
   return setting.type == SettingType::kBytes ? "SIZE" : "N";
 }
 
@@ -32,7 +32,7 @@ std::string type_name_of(const Setting& setting) {
 std::string doc_of(const Setting& setting) {
   std::string doc(setting.doc);
   if (setting.name() == "comm.algorithm")
-    doc += fmt::format(" One of: {}.", fmt::join(algorithm_choices(), ", "));
+    doc += fmt::format(" One of: {}.", joined(algorithm_choices(), ", "));
   return doc;
 }
 
@@ -221,7 +221,7 @@ void add_limit_rule(Report& report, const std::string& text) {
   report.facts.push_back(
       {{"limit_rule", "limit is"},
        fmt::format("the {} of {}, whose data sheets say {}; in units of 10^9 bytes: {}000MB",
-                   format_bytes(same.front()->memory_bytes), fmt::join(names, " and "), text,
+                   format_bytes(same.front()->memory_bytes), joined(names, " and "), text,
                    same.front()->memory_gb)});
 }
 

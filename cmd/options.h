@@ -2,8 +2,6 @@
 // action.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -11,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "lib/base/text/joined.h"
 #include "lib/report/report.h"
 
 namespace CLI {
@@ -43,7 +42,7 @@ template <class Table>
 std::string names_of(const Table& table) {
   std::vector<std::string_view> names;
   for (const auto& row : table) names.push_back(row.name);
-  return fmt::format("{}", fmt::join(names, "|"));
+  return joined(names, "|");
 }
 
 // Headings of options that few users need.

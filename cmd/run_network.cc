@@ -1,6 +1,7 @@
 #include "cmd/run_network.h"
 
 #include "lib/base/error.h"
+#include "lib/collective/communicator.h"
 #include "lib/collective/engine/job_plan.h"
 #include "lib/config/strategy.h"
 #include "lib/job/join.h"

@@ -15,6 +15,7 @@
 #include "lib/base/environment.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/collective/communicator.h"
 #include "lib/config/load.h"
 #include "lib/config/print.h"
 #include "lib/job/gpu_ranks.h"

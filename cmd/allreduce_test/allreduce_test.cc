@@ -1,6 +1,5 @@
 // gxp allreduce-test: runs, checks and times collectives among ranks, as nccl-tests does on GPUs.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -12,6 +11,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/environment.h"
 #include "lib/base/error.h"
+#include "lib/base/text/joined.h"
 #include "lib/collective/engine/table/engines.h"
 #include "lib/config/load.h"
 #include "lib/job/gpu_ranks.h"
@@ -124,7 +124,7 @@ int run_measurement(const Options& options, const JobSettings& job, const Enviro
     check_device_memory(memory_needed(cases, options.bench), own, communicator);
     reasons = measure(options, cases, criteria, communicator, own.place());
   });
-  if (!reasons.empty()) fail(ErrorKind::kMismatch, "{}", fmt::join(reasons, "; "));
+  if (!reasons.empty()) fail(ErrorKind::kMismatch, "{}", joined(reasons, "; "));
   return kExitOk;
 }
 

@@ -1,13 +1,13 @@
 #include "cmd/allreduce_test/options.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <charconv>
 
 #include "cmd/choice_option.h"
 #include "cmd/options.h"
+#include "lib/base/text/joined.h"
 
 namespace CLI {
 class App;
@@ -64,14 +64,14 @@ void add_what(CLI::App& app, AllreduceOptions& options) {
   for (const BenchOperation& operation : operations()) names.push_back(operation.name);
   for (const ReduceOp op : reduce_ops()) redops.push_back(to_string(op));
   app.add_option("--op", options.operation, "Operation")
-      ->type_name(fmt::format("{}|all", fmt::join(names, "|")))
+      ->type_name(fmt::format("{}|all", joined(names, "|")))
       ->capture_default_str();
   app.add_option("-o,--redop", options.redop, "Reduction")
-      ->type_name(fmt::format("{}|all", fmt::join(redops, "|")))
+      ->type_name(fmt::format("{}|all", joined(redops, "|")))
       ->capture_default_str();
   app.add_option("-d,--datatype", options.dtype,
                  "Element type. gxp's own names, such as f32 and bf16, work too")
-      ->type_name(fmt::format("{}|all", fmt::join(nccl_type_names(), "|")))
+      ->type_name(fmt::format("{}|all", joined(nccl_type_names(), "|")))
       ->capture_default_str();
   app.add_option("-r,--root", options.root, "Root rank of operations that have one")
       ->type_name("RANK|all")

@@ -1,6 +1,4 @@
 // From the words of the command line to what they ask for.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -8,6 +6,7 @@
 
 #include "cmd/allreduce_test/options.h"
 #include "lib/base/error.h"
+#include "lib/base/text/joined.h"
 #include "lib/base/text/near_match.h"
 #include "lib/collective/compress/codec.h"
 #include "lib/config/print.h"
@@ -25,7 +24,7 @@ std::vector<Value> values_of(const std::string& option, const std::string& word,
   }
   if (word == "all") return values;
   if (const auto value = parse(word)) return {*value};
-  fail(ErrorKind::kUsage, "{} {}: must be one of: {}, all{}", option, word, fmt::join(names, ", "),
+  fail(ErrorKind::kUsage, "{} {}: must be one of: {}, all{}", option, word, joined(names, ", "),
        did_you_mean(word, names));
 }
 
@@ -90,8 +89,7 @@ JobSettings job_settings(const AllreduceOptions& options, const CLI::App& app,
   FlatConfiguration configuration;
   for (const CLI::Option* option : app.get_options()) {
     if (option->count() == 0 || is_left_out(*option)) continue;
-    configuration.emplace_back(option->get_name(),
-                               fmt::format("{}", fmt::join(option->results(), " ")));
+    configuration.emplace_back(option->get_name(), joined(option->results(), " "));
   }
   for (auto& setting : flatten(run)) {
     if (setting.first.starts_with("comm.")) configuration.push_back(std::move(setting));

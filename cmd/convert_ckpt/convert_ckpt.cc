@@ -1,6 +1,5 @@
 // gxp convert-ckpt: any checkpoint format to any other; shows, verifies and compares checkpoints.
 // One tensor's buffer of memory, whatever the size of the model.
-#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
@@ -22,6 +21,7 @@
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
 #include "lib/base/log.h"
+#include "lib/base/text/joined.h"
 #include "lib/ckpt/cast.h"
 #include "lib/ckpt/huggingface/huggingface.h"
 #include "lib/ckpt/huggingface/model_check.h"
@@ -160,7 +160,7 @@ int run(const ConvertOptions& options) {
     add_verified(format, options, verify(format, options.source), report);
   if (target == nullptr && !tensors.optimizer.lost.empty())
     log_warn("{}: gxp cannot keep these parts of its optimizer: {}", options.source,
-             fmt::join(tensors.optimizer.lost, "; "));
+             joined(tensors.optimizer.lost, "; "));
   if (options.inspect) add_inspection(tensors, options.hash, report);
   if (const auto reason = foreign_model(tensors); target != nullptr && !reason.empty())
     log_warn("{}: {}: tensors and config.json are kept, but gxp cannot train the model",

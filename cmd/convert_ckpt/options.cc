@@ -1,7 +1,6 @@
 #include "cmd/convert_ckpt/options.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 
@@ -9,6 +8,7 @@
 #include "cmd/options.h"
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/base/text/joined.h"
 
 namespace gxp {
 namespace {
@@ -74,9 +74,8 @@ void add_convert_options(CLI::App& app, ConvertOptions& options) {
       "OUT", options.target,
       fmt::format("Path to write, or with --diff the checkpoint to compare. A directory; for "
                   "safetensors also a file NAME.safetensors; always a file for {}",
-                  fmt::join(file_format_names(), ", ")));
-  app.add_option("--to", options.to, "Format of OUT")
-      ->type_name(fmt::format("{}", fmt::join(format_names(), "|")));
+                  joined(file_format_names(), ", ")));
+  app.add_option("--to", options.to, "Format of OUT")->type_name(joined(format_names(), "|"));
   add_choice_option(app, "--dtype", options.dtype, kCastNames,
                     "Type that floating-point weights are rounded to");
   app.add_option("--map", options.map,

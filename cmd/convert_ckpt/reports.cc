@@ -1,11 +1,9 @@
 #include "cmd/convert_ckpt/reports.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <set>
 
+#include "lib/base/text/joined.h"
 #include "lib/ckpt/huggingface/model_check.h"
 #include "lib/ckpt/huggingface/model_tensors.h"
 #include "lib/config/strategy.h"
@@ -31,7 +29,7 @@ std::string optimizer_state_of(const NamedTensors& tensors) {
   for (const NamedTensor& tensor : tensors.tensors) {
     if (tensor.info.role != Role::kWeight) roles.insert(to_string(tensor.info.role));
   }
-  return roles.empty() ? "none" : fmt::format("{}", fmt::join(roles, ", "));
+  return roles.empty() ? "none" : joined(roles, ", ");
 }
 
 std::vector<Cell> to_row(const TensorComparison& comparison) {

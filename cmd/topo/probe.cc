@@ -14,6 +14,7 @@
 #include "lib/base/environment.h"
 #include "lib/base/error.h"
 #include "lib/base/host_name.h"
+#include "lib/collective/communicator.h"
 #include "lib/collective/engine/table/engines.h"
 #include "lib/collective/gather_texts.h"
 #include "lib/config/load.h"

@@ -1,4 +1,4 @@
-#include <fmt/ranges.h>
+
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -8,6 +8,7 @@
 #include "lib/arch/llama.h"
 #include "lib/base/error.h"
 #include "lib/base/find_row.h"
+#include "lib/base/text/joined.h"
 
 namespace gxp {
 namespace {
@@ -36,7 +37,7 @@ bool Family::has(std::string_view key) const { return std::ranges::find(keys, ke
 
 std::vector<std::string_view> family_names() { return row_names(families()); }
 
-std::string families_in_words() { return fmt::format("{}", fmt::join(family_names(), " or ")); }
+std::string families_in_words() { return joined(family_names(), " or "); }
 
 std::vector<std::string_view> families_with(std::string_view key) {
   return rows_with(families(), key);

@@ -1,7 +1,6 @@
 #include "lib/arch/optimizers.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string>
@@ -9,6 +8,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/find_row.h"
 #include "lib/base/state_block.h"
+#include "lib/base/text/joined.h"
 
 namespace gxp {
 namespace {
@@ -87,7 +87,7 @@ std::string defaults_in_words(const OptimizerRow& row) {
   std::vector<std::string> words;
   for (const OptimizerDefault& preset : row.defaults)
     words.push_back(fmt::format("{} {}", preset.key, preset.value));
-  return fmt::format("{}: {}", row.name, fmt::join(words, ", "));
+  return fmt::format("{}: {}", row.name, joined(words, ", "));
 }
 
 }  // namespace
@@ -121,8 +121,7 @@ std::string_view optimizers_in_words() {
     for (const OptimizerRow& row : optimizers()) {
       if (!row.defaults.empty()) rows.push_back(defaults_in_words(row));
     }
-    return fmt::format("The optimizer. Some defaults depend on its name. {}.",
-                       fmt::join(rows, "; "));
+    return fmt::format("The optimizer. Some defaults depend on its name. {}.", joined(rows, "; "));
   }();
   return kWords;
 }
@@ -134,7 +133,7 @@ std::string_view update_rules_in_words() {
       if (!row.rule_in_words.empty())
         rows.push_back(fmt::format("{} {}", row.name, row.rule_in_words));
     }
-    return fmt::format("Update rule. {}.", fmt::join(rows, "; "));
+    return fmt::format("Update rule. {}.", joined(rows, "; "));
   }();
   return kWords;
 }

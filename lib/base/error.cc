@@ -20,6 +20,10 @@ std::string no_memory_line = fmt::format("gxp: error: {}\n", kNoMemory);
 
 }  // namespace
 
+void fail_formatted(ErrorKind kind, fmt::string_view format, fmt::format_args args) {
+  throw Error(kind, fmt::vformat(format, args));
+}
+
 int exit_code(ErrorKind kind) { return kExitCodesByKind[static_cast<size_t>(kind)]; }
 
 std::string system_text(int error_number) {

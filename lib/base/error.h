@@ -11,7 +11,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace gxp {
 
@@ -39,9 +38,10 @@ class Error : public std::runtime_error {
   ErrorKind kind_;
 };
 
+[[noreturn]] void fail_formatted(ErrorKind kind, fmt::string_view format, fmt::format_args args);
 template <class... Args>
 [[noreturn]] void fail(ErrorKind kind, fmt::format_string<Args...> format, Args&&... args) {
-  throw Error(kind, fmt::format(format, std::forward<Args>(args)...));
+  fail_formatted(kind, format, fmt::make_format_args(args...));
 }
 
 // Whether something can be used here, and if not, why not, in words for the user.

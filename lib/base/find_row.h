@@ -1,14 +1,12 @@
 // Rows of a table by their names: the one that a user has named, and all.
 #pragma once
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/base/text/joined.h"
 #include "lib/base/text/near_match.h"
 
 namespace gxp {
@@ -18,7 +16,7 @@ namespace gxp {
                                       std::string_view name,
                                       const std::vector<std::string>& names) {
   fail(kind, "{} '{}' is unknown{}; use one of: {}", option, name, did_you_mean(name, names),
-       fmt::join(names, ", "));
+       joined(names, ", "));
 }
 
 // The row of `table` whose `name` is that; an error of this kind, with a near match and all names,

@@ -143,4 +143,8 @@ void write_log(LogLevel level, std::string_view message) {
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 
+void write_formatted_log(LogLevel level, fmt::string_view format, fmt::format_args args) {
+  write_log(level, fmt::vformat(format, args));
+}
+
 }  // namespace gxp

@@ -6,7 +6,6 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace gxp {
 
@@ -24,17 +23,18 @@ void write_log(LogLevel level, std::string_view message);
 // The line that write_log() writes, for a caller that must not wait for the reader of stderr.
 std::string log_line(LogLevel level, std::string_view message);
 
+void write_formatted_log(LogLevel level, fmt::string_view format, fmt::format_args args);
 template <class... Args>
 void log_info(fmt::format_string<Args...> format, Args&&... args) {
-  write_log(LogLevel::kInfo, fmt::format(format, std::forward<Args>(args)...));
+  write_formatted_log(LogLevel::kInfo, format, fmt::make_format_args(args...));
 }
 template <class... Args>
 void log_warn(fmt::format_string<Args...> format, Args&&... args) {
-  write_log(LogLevel::kWarn, fmt::format(format, std::forward<Args>(args)...));
+  write_formatted_log(LogLevel::kWarn, format, fmt::make_format_args(args...));
 }
 template <class... Args>
 void log_error(fmt::format_string<Args...> format, Args&&... args) {
-  write_log(LogLevel::kError, fmt::format(format, std::forward<Args>(args)...));
+  write_formatted_log(LogLevel::kError, format, fmt::make_format_args(args...));
 }
 
 }  // namespace gxp

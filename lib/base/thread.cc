@@ -7,6 +7,7 @@
 #include "lib/base/cgroup.h"
 #include "lib/base/error.h"
 #include "lib/base/resource_limits.h"
+#include "lib/base/text/joined.h"
 
 namespace gxp {
 void fail_to_start(std::string_view what, int error_number) {
@@ -21,7 +22,7 @@ void fail_to_start(std::string_view what, int error_number) {
        limits.empty() ? "too many processes and threads run here; end some"
                       : fmt::format("the limits of processes and threads here: {}; raise them, or "
                                     "use fewer ranks or threads",
-                                    fmt::join(limits, ", ")));
+                                    joined(limits, ", ")));
 }
 
 }  // namespace gxp

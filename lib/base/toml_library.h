@@ -23,6 +23,7 @@ constexpr void require_in_toml(bool holds) {
 #pragma push_macro("NDEBUG")  // which would take them away, and have the compiler rely on them
 #undef NDEBUG
 #define TOML_ASSERT(condition) ::gxp::require_in_toml(static_cast<bool>(condition))
+#define TOML_ENABLE_FORMATTERS 0  // which are not used, and take long to compile
 #include <toml++/toml.h>
 #pragma pop_macro("NDEBUG")
 

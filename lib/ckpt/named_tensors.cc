@@ -1,6 +1,6 @@
 #include "lib/ckpt/named_tensors.h"
+#include "lib/base/text/joined.h"
 
-#include <fmt/format.h>
 #include <sodium.h>
 
 #include <algorithm>
@@ -77,7 +77,7 @@ const NamedTensor& require_weight(const NamedTensors& tensors, std::string_view 
   if (tensor == nullptr) fail(ErrorKind::kCorrupt, "read {}: tensor '{}' is missing", file, name);
   if (tensor->info.shape != shape)
     fail(ErrorKind::kCorrupt, "read {}: tensor '{}' has the shape ({}), the model needs ({})", file,
-         name, fmt::join(tensor->info.shape, ", "), fmt::join(shape, ", "));
+         name, joined(tensor->info.shape, ", "), joined(shape, ", "));
   return *tensor;
 }
 

@@ -1,6 +1,6 @@
 #include "lib/ckpt/tensor_boxes.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
@@ -8,6 +8,7 @@
 #include <set>
 
 #include "lib/base/error.h"
+#include "lib/base/text/joined.h"
 
 namespace gxp {
 namespace {
@@ -23,7 +24,7 @@ void check_box_bounds(const BoxShape& shape, const TensorBox& box, const std::st
   for (size_t k = 0; k < shape.size(); ++k) {
     if (box.offsets[k] <= shape[k] && box.sizes[k] <= shape[k] - box.offsets[k]) continue;
     fail(ErrorKind::kCorrupt, "{}: the chunk at {} reaches beyond the tensor's shape ({})", where,
-         to_string(box), fmt::join(shape, ", "));
+         to_string(box), joined(shape, ", "));
   }
 }
 
@@ -174,7 +175,7 @@ void BoxRuns::read(uint64_t begin, Memory out) const {
 }  // namespace
 
 std::string to_string(const TensorBox& box) {
-  return fmt::format("({}) of size ({})", fmt::join(box.offsets, ", "), fmt::join(box.sizes, ", "));
+  return fmt::format("({}) of size ({})", joined(box.offsets, ", "), joined(box.sizes, ", "));
 }
 
 void check_tiling(const BoxShape& shape, const std::vector<TensorBox>& boxes,

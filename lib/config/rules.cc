@@ -1,7 +1,6 @@
 #include "lib/config/rules.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string_view>
@@ -9,6 +8,7 @@
 
 #include "lib/arch/family.h"
 #include "lib/arch/optimizers.h"
+#include "lib/base/text/joined.h"
 #include "lib/config/profile_range.h"
 #include "lib/config/settings.h"
 
@@ -42,7 +42,7 @@ std::string is_left_out_of_others(const Setting& setting, const RunConfig& run) 
   const bool is_owned = std::ranges::find(setting.owners, name) != setting.owners.end();
   if (is_owned || setting.get(run) == setting.get(RunConfig())) return "";
   return fmt::format("is for {} = \"{}\"; leave it out for {}", setting.named_by,
-                     fmt::join(setting.owners, "\" or \""), name);
+                     joined(setting.owners, "\" or \""), name);
 }
 
 std::string bf16_is_rounded(const RunConfig& run) {

@@ -1,7 +1,6 @@
 #include "lib/config/settings.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +15,7 @@
 #include "lib/arch/optimizers.h"
 #include "lib/base/bytes.h"
 #include "lib/base/choice.h"
+#include "lib/base/text/joined.h"
 #include "lib/base/text/near_match.h"
 
 namespace gxp {
@@ -56,7 +56,7 @@ void add_owners(Setting& setting) {
   setting.owners = owned->owners(setting.key);
   setting.named_by = owned->named_by;
   if (!setting.owners.empty())
-    setting.doc = fmt::format("{} only. {}", fmt::join(setting.owners, " and "), setting.doc);
+    setting.doc = fmt::format("{} only. {}", joined(setting.owners, " and "), setting.doc);
 }
 
 struct Schema {
@@ -223,7 +223,7 @@ std::string accept(const Setting& setting, Value& value) {
 }
 
 std::string to_string(const Check& check) {
-  if (!check.words.empty()) return fmt::format("one of: {}", fmt::join(check.words, ", "));
+  if (!check.words.empty()) return fmt::format("one of: {}", joined(check.words, ", "));
   const bool has_low = std::isfinite(check.low);
   const bool has_high = std::isfinite(check.high);
   if (!has_low && !has_high) return "";

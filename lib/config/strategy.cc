@@ -1,13 +1,13 @@
 #include "lib/config/strategy.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <string>
 
 #include "lib/base/find_row.h"
+#include "lib/base/text/joined.h"
 #include "lib/config/parallel_config.h"
 
 namespace gxp {
@@ -101,7 +101,7 @@ std::string_view strategies_in_words() {
       rows.push_back(fmt::format("{}: {}", strategy.name, strategy.summary));
     return fmt::format(
         "{}. All train to the same bits (hybrids: where shard_size is a power of two).",
-        fmt::join(rows, ". "));
+        joined(rows, ". "));
   }();
   return kWords;
 }

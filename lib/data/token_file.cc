@@ -1,7 +1,6 @@
 #include "lib/data/token_file.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
+#include "lib/base/text/joined.h"
 #include "lib/base/text_file.h"
 #include "lib/data/numpy_header.h"
 
@@ -136,7 +136,7 @@ void TokenFile::read_numpy(int fd) {
     fail(ErrorKind::kCorrupt,
          "read tokens from {}: its .npy header declares ({}) elements of {} bytes, but {} bytes "
          "follow",
-         path_, fmt::join(header.shape, ", "), type->bytes, bytes_ - first_byte_);
+         path_, joined(header.shape, ", "), type->bytes, bytes_ - first_byte_);
 }
 
 std::string TokenFile::hash(size_t most_blocks) const {

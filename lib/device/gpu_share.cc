@@ -1,12 +1,10 @@
 #include "lib/device/gpu_share.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <map>
 
 #include "lib/base/error.h"
+#include "lib/base/text/joined.h"
 
 namespace gxp {
 
@@ -25,7 +23,7 @@ int ranks_on_gpu(std::span<const RankGpu> ranks, size_t rank) {
            "assign GPUs by local rank: ranks {} would share {}, although rank {} also sees {}, "
            "which no rank uses; let the launcher show each rank its own GPU (srun "
            "--gpus-per-task=1), or all ranks of a host the same GPUs in CUDA_VISIBLE_DEVICES",
-           fmt::join(sharing, ", "), gpu, one, *idle);
+           joined(sharing, ", "), gpu, one, *idle);
     }
   }
   return ranks[rank].own.empty() ? 1 : int(ranks_of.at(ranks[rank].own).size());

@@ -1,5 +1,6 @@
 #include "lib/job/gpu_ranks.h"
 
+#include "lib/collective/communicator.h"
 #include "lib/collective/gather_texts.h"
 #include "lib/device/device_sharing.h"
 #include "lib/device/gpu_share.h"

@@ -11,6 +11,7 @@
 #include "lib/base/log_queue.h"
 #include "lib/base/running_time.h"
 #include "lib/base/to_error.h"
+#include "lib/collective/communicator.h"
 #include "lib/collective/engine/job_plan.h"
 #include "lib/collective/engine/table/engines.h"
 #include "lib/collective/flight/diagnosis.h"

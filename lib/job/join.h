@@ -7,12 +7,17 @@
 #include <vector>
 
 #include "lib/base/environment.h"
-#include "lib/collective/communicator.h"
 #include "lib/config/run_config.h"
 #include "lib/net/identity/identity.h"
 #include "lib/net/store/configuration.h"
 
 namespace gxp {
+
+class Communicator;
+class Device;
+struct CommunicatorOptions;
+struct Profile;
+struct SelectionSettings;
 
 struct LaunchRequest {
   int nproc = 0;  // 0: not given

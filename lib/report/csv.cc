@@ -1,7 +1,7 @@
 // Reports for spreadsheets: RFC 4180.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "lib/base/text/joined.h"
 #include "lib/base/text/visible_text.h"
 #include "lib/report/report.h"
 
@@ -23,7 +23,7 @@ struct ToCsv {
   // A quoted cell may have lines and tabs, but also be printed.
   std::string operator()(const std::string& value) const { return quote(visible(value, "\t\r\n")); }
   std::string operator()(const std::vector<int64_t>& values) const {
-    return quote(fmt::format("[{}]", fmt::join(values, ", ")));
+    return quote(fmt::format("[{}]", joined(values, ", ")));
   }
 };
 

@@ -1,10 +1,10 @@
 // Reports for people.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "lib/base/bytes.h"
+#include "lib/base/text/joined.h"
 #include "lib/base/text/utf8.h"
 #include "lib/base/text/visible_text.h"
 #include "lib/report/report.h"
@@ -45,7 +45,7 @@ struct ToText {
     return visible(value, style == Style::kLines ? "\t\n" : "");
   }
   std::string operator()(const std::vector<int64_t>& values) const {
-    return fmt::format("[{}]", fmt::join(values, ", "));
+    return fmt::format("[{}]", joined(values, ", "));
   }
 };
 

@@ -16,6 +16,7 @@
 #include "lib/ckpt/native/part_files.h"
 #include "lib/ckpt/native/step_directory.h"
 #include "lib/ckpt/native/writer.h"
+#include "lib/collective/communicator.h"
 #include "lib/collective/gather_texts.h"
 
 namespace gxp {

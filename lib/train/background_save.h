@@ -10,10 +10,11 @@
 #include <memory>
 #include <thread>
 
-#include "lib/collective/communicator.h"
 #include "lib/train/training_state.h"
 
 namespace gxp {
+
+class Communicator;
 
 // Threads: one. One checkpoint is in flight at a time, its export included.
 class BackgroundSave {

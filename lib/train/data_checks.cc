@@ -9,6 +9,7 @@
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
 #include "lib/base/log.h"
+#include "lib/collective/communicator.h"
 #include "lib/collective/gather_texts.h"
 
 namespace gxp {

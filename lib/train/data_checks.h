@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "lib/ckpt/native/checkpoint.h"
-#include "lib/collective/communicator.h"
+#include "lib/config/run_config.h"
 #include "lib/data/dataset.h"
 
 namespace gxp {
+
+class Communicator;
 
 // [collective] kConfig on every rank, naming the first rank whose files are not rank 0's, the file
 // and the difference; paths may differ. `setting`: "data.train". Cost: 32 bytes of each rank.

@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "lib/collective/communicator.h"
 #include "lib/data/batch_loader.h"
 #include "lib/train/step/program_runner.h"
 #include "lib/train/step/unit_binding.h"

@@ -5,6 +5,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/log.h"
+#include "lib/collective/communicator.h"
 
 namespace gxp {
 

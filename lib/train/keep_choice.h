@@ -4,10 +4,11 @@
 #include <cstdint>
 #include <string>
 
-#include "lib/collective/communicator.h"
 #include "lib/config/run_config.h"
 
 namespace gxp {
+
+class Communicator;
 
 // Never "all", which may change bits.
 struct KeepChoice {

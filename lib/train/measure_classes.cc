@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/base/median.h"
+#include "lib/collective/communicator.h"
 #include "lib/train/graph_choice.h"
 #include "lib/train/trainer.h"
 

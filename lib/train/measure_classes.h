@@ -5,12 +5,13 @@
 #include <optional>
 #include <string>
 
-#include "lib/collective/communicator.h"
 #include "lib/config/run_config.h"
 #include "lib/train/step/backend.h"
 #include "lib/train/timed_ops.h"
 
 namespace gxp {
+
+class Communicator;
 
 struct ClassMeasurement {
   ClassSeconds of_classes;   // the median step among those with marks

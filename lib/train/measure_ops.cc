@@ -13,6 +13,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/thread.h"
+#include "lib/collective/communicator.h"
 #include "lib/train/trainer.h"
 #include "lib/transport/peers/inproc.h"
 

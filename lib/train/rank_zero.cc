@@ -3,6 +3,7 @@
 #include <string>
 
 #include "lib/base/error.h"
+#include "lib/collective/communicator.h"
 #include "lib/collective/gather_texts.h"
 
 namespace gxp {

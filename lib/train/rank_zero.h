@@ -3,9 +3,9 @@
 
 #include <functional>
 
-#include "lib/collective/communicator.h"
-
 namespace gxp {
+
+class Communicator;
 
 // [collective] Rank 0 calls `act`. If that throws an Error, every rank throws it, with its kind.
 // Other errors: the communicator's.

@@ -1,6 +1,6 @@
 #include "lib/train/resume_checks.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +16,7 @@
 #include "lib/arch/optimizers.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/text/joined.h"
 #include "lib/ckpt/huggingface/model_check.h"
 #include "lib/optim/lr_schedule.h"
 #include "lib/train/weights_file.h"
@@ -76,7 +77,7 @@ void check_kept(const Checkpoint& checkpoint, const OptimConfig& optim,
          checkpoint.path(), held.contains(scales) ? "8-bit codes" : "numbers, not 8-bit codes",
          optim.state_dtype, held.contains(scales) ? "to int8" : "as it was");
   const auto list = [](const auto& roles) {
-    return roles.empty() ? "no optimizer state" : fmt::format("{}", fmt::join(roles, ", "));
+    return roles.empty() ? "no optimizer state" : joined(roles, ", ");
   };
   fail(ErrorKind::kConfig,
        "resume from {}: it holds {}, but optim.name = \"{}\" keeps {}; set [optim] as it was, or "
@@ -95,7 +96,7 @@ std::string unrecorded(const Checkpoint& checkpoint, const RunConfig& config,
     keys.insert(keys.begin(), std::move(model));
   if (config.train.precision == NumberType::kFp16 && !find_value(info.state, "fp16.scale"))
     keys.emplace_back("the loss scale");
-  return fmt::format("{}", fmt::join(keys, ", "));
+  return joined(keys, ", ");
 }
 
 bool is_number(const std::string& text, double& number) {
@@ -203,7 +204,7 @@ void check_groups(const Checkpoint& checkpoint, const OptimizerRecord& record) {
     fail(ErrorKind::kConfig,
          "resume from {}: gxp does not implement its optimizer: its parameter groups have {}; "
          "start without --resume, with model.init for its weights",
-         checkpoint.path(), fmt::join(others, ", "));
+         checkpoint.path(), joined(others, ", "));
 }
 
 // Another program's groups of parameters, where a run of gxp's treats theirs in another way.
@@ -226,10 +227,10 @@ void warn_of_groups(const Checkpoint& checkpoint, const RunConfig& config) {
   }
   if (rates.size() > 1)
     log_warn("resume: parameter groups had the learning rates {}; all have one now",
-             fmt::join(rates, ", "));
+             joined(rates, ", "));
   if (!changed.empty())
     log_warn("resume: the weight decay of these parameters changes: {}",
-             fmt::join(std::span(changed).first(std::min<size_t>(changed.size(), 8)), ", "));
+             joined(std::span(changed).first(std::min<size_t>(changed.size(), 8)), ", "));
 }
 
 // Codes and their scales stay as they are.
@@ -242,7 +243,7 @@ void report_types(const Checkpoint& checkpoint, const OptimConfig& optim) {
     if (info.dtype != kept && becomes_f32(info.dtype)) changed[kept].insert(to_string(info.dtype));
   }
   for (const auto& [kept, types] : changed)
-    log_info("resume: tensors of {} become {}", fmt::join(types, ", "), to_string(kept));
+    log_info("resume: tensors of {} become {}", joined(types, ", "), to_string(kept));
 }
 
 }  // namespace
@@ -257,8 +258,8 @@ const LogicalTensor& find_resumed(const Checkpoint& checkpoint, const TensorInfo
   if (found->info.shape != wanted.shape)
     fail(ErrorKind::kConfig,
          "resume from {}: the {} of {} has the shape ({}), [model] requires ({})",
-         checkpoint.path(), to_string(wanted.role), wanted.name, fmt::join(found->info.shape, ", "),
-         fmt::join(wanted.shape, ", "));
+         checkpoint.path(), to_string(wanted.role), wanted.name, joined(found->info.shape, ", "),
+         joined(wanted.shape, ", "));
   const bool are_codes = wanted.dtype == StorageDType::kU8;
   if (are_codes ? found->info.dtype != wanted.dtype : !becomes_f32(found->info.dtype))
     fail(ErrorKind::kConfig, "resume from {}: the {} of {} has type {}; {} can be read",
@@ -293,7 +294,7 @@ std::string describe_changes(const CheckpointInfo& info, const KeyValues& settin
   const auto samples = samples_of_a_step(info);
   if (samples && *samples != samples_per_step)
     changed.push_back(fmt::format("a step had {} samples, has now {}", *samples, samples_per_step));
-  return fmt::format("{}", fmt::join(changed, "; "));
+  return joined(changed, "; ");
 }
 
 uint64_t samples_before(const CheckpointInfo& info, uint64_t samples_per_step) {

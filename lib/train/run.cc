@@ -11,6 +11,7 @@
 #include "lib/base/median.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/native/writer.h"
+#include "lib/collective/communicator.h"
 #include "lib/train/background_save.h"
 #include "lib/train/data_checks.h"
 #include "lib/train/graph_choice.h"

@@ -7,11 +7,12 @@
 #include <string>
 
 #include "lib/ckpt/named_tensors.h"
-#include "lib/collective/communicator.h"
 #include "lib/config/run_config.h"
 #include "lib/train/step/backend.h"
 
 namespace gxp {
+
+class Communicator;
 
 struct RunOptions {
   bool resume = false;        // go on from the newest checkpoint

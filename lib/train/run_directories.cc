@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -21,6 +20,7 @@
 #include "lib/base/error.h"
 #include "lib/base/host_name.h"
 #include "lib/base/log.h"
+#include "lib/base/text/joined.h"
 #include "lib/ckpt/format.h"
 #include "lib/ckpt/native/checkpoint.h"
 #include "lib/ckpt/native/writer.h"
@@ -175,7 +175,7 @@ void check_earlier_run(const RunDirectories& directories, EarlierRun request) {
     if (holds_metrics(path)) found.push_back(path);
   if (request != EarlierRun::kRefuse || found.empty()) return;
   fail(ErrorKind::kConfig, "start at step 1: an earlier run left {}; {}, or set other directories",
-       fmt::join(found, " and "), fmt::join(remedies, ", "));
+       joined(found, " and "), joined(remedies, ", "));
 }
 
 }  // namespace

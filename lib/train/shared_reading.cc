@@ -1,5 +1,7 @@
 #include "lib/train/shared_reading.h"
 
+#include "lib/collective/communicator.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <optional>

@@ -12,9 +12,10 @@
 
 #include "lib/base/range.h"
 #include "lib/ckpt/native/checkpoint.h"
-#include "lib/collective/communicator.h"
 
 namespace gxp {
+
+class Communicator;
 
 // Elements of a tensor that a rank needs.
 struct NeededPart {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "lib/collective/communicator.h"
 #include "lib/model/initialise.h"
 #include "lib/optim/lr_schedule.h"
 #include "lib/train/weights_file.h"

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/collective/joined_device.h"
 #include "lib/config/run_config.h"
 #include "lib/data/dataset.h"
 #include "lib/train/evaluation.h"

@@ -8,6 +8,7 @@
 #include "lib/ckpt/native/full_layout.h"
 #include "lib/ckpt/native/writer.h"
 #include "lib/ckpt/optimizer_record.h"
+#include "lib/collective/communicator.h"
 #include "lib/collective/gather_texts.h"
 #include "lib/config/toml_reader.h"
 #include "lib/optim/lr_schedule.h"

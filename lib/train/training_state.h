@@ -6,10 +6,11 @@
 #include <vector>
 
 #include "lib/ckpt/native/writer.h"
-#include "lib/collective/communicator.h"
 #include "lib/train/trainer.h"
 
 namespace gxp {
+
+class Communicator;
 
 // [collective] Every rank writes an even share of each tensor, those that are frozen to a file of
 // their own, which does not change from save to save; rank 0 publishes. Returns when the checkpoint

@@ -1,5 +1,7 @@
 #include "lib/zero/device_calls.h"
 
+#include "lib/collective/communicator.h"
+
 namespace gxp {
 
 DeviceCalls::DeviceCalls(Device& device, Stream& stream, Communicator& world,
@@ -10,6 +12,8 @@ DeviceCalls::DeviceCalls(Device& device, Stream& stream, Communicator& world,
   shard_group_ = world.split(groups.group_of(rank), rank);
   replica_group_ = world.split(groups.shard_of(rank, groups.shard_size), rank);
 }
+
+DeviceCalls::~DeviceCalls() = default;
 
 bool DeviceCalls::work_on_device() const {
   const auto works = [&](const Communicator* group) {

@@ -5,12 +5,15 @@
 #include <memory>
 #include <vector>
 
-#include "lib/collective/communicator.h"
+#include "lib/collective/algorithm/algorithm.h"
+#include "lib/collective/joined_device.h"
 #include "lib/device/device.h"
 #include "lib/shard/rank_groups.h"
 #include "lib/tensor/tensor.h"
 
 namespace gxp {
+
+class Communicator;
 
 // Where the communicator's engine queues calls (Communicator::enqueue()), a call takes its place in
 // the stream's order and the host waits for nothing; else where the engine reaches the device's
@@ -28,6 +31,7 @@ class DeviceCalls {
  public:
   // [collective] All arguments outlive it; `world` is the communicator of all ranks.
   DeviceCalls(Device& device, Stream& stream, Communicator& world, const RankGroups& groups);
+  ~DeviceCalls();
 
   [[nodiscard]] Communicator& world() const { return world_; }
   // Whether calls of some group work on the device's own memory, among several ranks.

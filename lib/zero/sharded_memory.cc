@@ -1,5 +1,6 @@
 #include "lib/zero/sharded_memory.h"
 
+#include "lib/collective/communicator.h"
 #include "lib/shard/layout.h"
 
 namespace gxp {

@@ -8,6 +8,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
+#include "lib/collective/communicator.h"
 #include "lib/device/device.h"
 #include "lib/net/socket/secret.h"
 #include "lib/net/socket/socket.h"

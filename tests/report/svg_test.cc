@@ -1,5 +1,7 @@
 #include "lib/report/svg.h"
 
+#include <string>
+
 #include "tests/catch.h"
 
 namespace gxp {
@@ -9,11 +11,11 @@ TEST_CASE("a picture has tenths of pixels, escaped words, and no empty attribute
   svg.add("rect", {{"class", ""}, {"x", 1.25}}, "<tip>");
   svg.add_text({{"x", 3}}, "\"\x01\"");
   CHECK(std::move(svg).finish() ==
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 10 20\" width=\"10\" "
-        "height=\"20\" font-size=\"12\">\n<title>a &amp; b</title>\n"
-        "<rect width=\"10\" height=\"20\" style=\"fill:#fff\"/>\n"
-        "<rect x=\"1.2\"><title>&lt;tip&gt;</title></rect>\n"
-        "<text x=\"3\">&quot;?&quot;</text>\n</svg>\n");
+        std::string("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 10 20\" width=\"10\" "
+                    "height=\"20\" font-size=\"12\">\n<title>a &amp; b</title>\n"
+                    "<rect width=\"10\" height=\"20\" style=\"fill:#fff\"/>\n"
+                    "<rect x=\"1.2\"><title>&lt;tip&gt;</title></rect>\n"
+                    "<text x=\"3\">&quot;?&quot;</text>\n</svg>\n"));
 }
 
 }  // namespace gxp

@@ -1,7 +1,7 @@
 // Reads universal checkpoints.
 #include "lib/ckpt/deepspeed/universal.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -12,6 +12,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/text/joined.h"
 #include "lib/ckpt/deepspeed/model_states.h"
 #include "lib/ckpt/deepspeed/optim_states.h"
 #include "lib/ckpt/deepspeed/zero_files.h"
@@ -44,7 +45,7 @@ UniversalFile open_universal_file(const std::string& path, const std::string& na
   const TensorInfo& info = file.tensor.info;
   if (info.bytes() > range.bytes || (is_flat && info.shape.size() != 1))
     fail(ErrorKind::kCorrupt, "{}: a tensor ({}) of {} bytes in a file of {}", where,
-         fmt::join(info.shape, ", "), info.bytes(), range.bytes);
+         joined(info.shape, ", "), info.bytes(), range.bytes);
   return file;
 }
 
@@ -69,7 +70,7 @@ NamedTensor read_universal_tensor(const std::string& path, const std::string& na
         file.is_flat ? checked_count(shape->second) == info.count() : shape->second == info.shape;
     if (!agrees)
       fail(ErrorKind::kCorrupt, "read {}: the shape is ({}), but ({}) in the model states", path,
-           fmt::join(info.shape, ", "), fmt::join(shape->second, ", "));
+           joined(info.shape, ", "), joined(shape->second, ", "));
     info.shape = shape->second;
   } else if (file.is_flat && is_like_weight(role)) {
     fail(ErrorKind::kCorrupt, "read {}: a flat tensor, and no model states record its shape", path);

@@ -1,7 +1,6 @@
 #include "lib/ckpt/gguf/model.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -11,6 +10,7 @@
 #include "lib/arch/architecture.h"
 #include "lib/arch/family.h"
 #include "lib/base/error.h"
+#include "lib/base/text/joined.h"
 #include "lib/ckpt/tensor_views.h"
 
 namespace gxp {
@@ -310,7 +310,7 @@ bool gguf_has_family(std::string_view family) { return gguf_family(family) != nu
 std::string gguf_families_in_words() {
   std::vector<std::string_view> names;
   for (const GgufFamily& family : kGgufFamilies) names.push_back(family.name);
-  return fmt::format("{}", fmt::join(names, " or "));
+  return joined(names, " or ");
 }
 
 Support take_gguf_model(const GgufHeader& header, std::vector<NamedTensor>& tensors,
@@ -333,7 +333,7 @@ Support take_gguf_model(const GgufHeader& header, std::vector<NamedTensor>& tens
       if (found == left.end()) return {false, fmt::format("{} is missing", place.name)};
       if (found->second->info.shape != stored_shape(spec, place.form))
         return {false, fmt::format("{} has the shape ({})", place.name,
-                                   fmt::join(found->second->info.shape, ", "))};
+                                   joined(found->second->info.shape, ", "))};
       taken.push_back(from_gguf(*found->second, place, spec.name, read, widened_from));
       left.erase(found);
     }

@@ -1,7 +1,6 @@
 #include "lib/ckpt/huggingface/config_json.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -10,6 +9,7 @@
 #include "lib/arch/architecture.h"
 #include "lib/arch/family.h"
 #include "lib/base/error.h"
+#include "lib/base/text/joined.h"
 #include "lib/ckpt/huggingface/config_obstacle.h"
 #include "lib/ckpt/huggingface/config_spelling.h"
 #include "lib/ckpt/json.h"
@@ -164,7 +164,7 @@ std::string describe_dropout(std::string_view text, const std::string& path) {
     if (fact.use == Fact::Use::kWritten && !value.is_null() && value != to_json(fact))
       rates.push_back(fmt::format("{} {}", fact.key, write_json(value)));
   }
-  return fmt::format("{}", fmt::join(rates, ", "));
+  return joined(rates, ", ");
 }
 
 ModelConfig model_of(const KeyValues& settings) {

@@ -1,7 +1,6 @@
 #include "lib/ckpt/huggingface/huggingface.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +9,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/text/joined.h"
 #include "lib/base/text/plural.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/huggingface/config_json.h"
@@ -89,8 +89,7 @@ void copy_companions(const std::vector<std::string>& files, const std::string& d
     names.push_back(std::filesystem::path(file).filename());
     copy_file(file, fmt::format("{}/{}", directory, names.back()));
   }
-  if (!names.empty())
-    log_info("copied from {}: {}", parent_of(files.front()), fmt::join(names, ", "));
+  if (!names.empty()) log_info("copied from {}: {}", parent_of(files.front()), joined(names, ", "));
 }
 
 // What is written for a source, but for its companions.

@@ -1,7 +1,6 @@
 #include "lib/ckpt/huggingface/model_check.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <map>
 #include <optional>
@@ -10,6 +9,7 @@
 
 #include "lib/arch/architecture.h"
 #include "lib/arch/family.h"
+#include "lib/base/text/joined.h"
 #include "lib/ckpt/huggingface/config_json.h"
 #include "lib/ckpt/huggingface/huggingface.h"
 #include "lib/ckpt/huggingface/model_tensors.h"
@@ -75,7 +75,7 @@ std::string setting_mismatch(const KeyValues& told, const ModelConfig& model) {
                                       to_toml(there), to_toml(now)));
   }
   if (differing.empty()) return "";
-  return fmt::format("{}; set [model] as it is there", fmt::join(differing, ", "));
+  return fmt::format("{}; set [model] as it is there", joined(differing, ", "));
 }
 
 // The model that the file tells, if it tells all of it that has no default.
@@ -106,7 +106,7 @@ std::string weight_mismatch(const WeightsByName& weights, const TensorSpec& spec
   const std::vector<uint64_t> shape(spec.shape.begin(), spec.shape.end());
   if (found->second->info.shape == shape) return "";
   return fmt::format("the weight {} has the shape ({}), [model] requires ({})", spec.name,
-                     fmt::join(found->second->info.shape, ", "), fmt::join(shape, ", "));
+                     joined(found->second->info.shape, ", "), joined(shape, ", "));
 }
 
 std::string tensor_mismatch(const NamedTensors& tensors, const ModelConfig& model) {
@@ -164,7 +164,7 @@ std::string unrecorded_settings(const NamedTensors& tensors, const ModelConfig& 
   if (find_family(model.family).has("rope_theta")) keys.emplace_back("model.rope_theta");
   const KeyValues told = told_settings(tensors);
   std::erase_if(keys, [&](std::string_view key) { return find_value(told, key).has_value(); });
-  return fmt::format("{}", fmt::join(keys, ", "));
+  return joined(keys, ", ");
 }
 
 }  // namespace gxp

@@ -9,6 +9,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/base/text/joined.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/finished_files.h"
 #include "lib/ckpt/json.h"
@@ -147,7 +148,7 @@ std::string make_header(const TensorSelection& tensors,
   for (const NamedTensor* tensor : tensors) {
     const TensorInfo& info = tensor->info;
     json += fmt::format(",{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
-                        write_json(info.name), to_string(info.dtype), fmt::join(info.shape, ","),
+                        write_json(info.name), to_string(info.dtype), joined(info.shape, ","),
                         offset, offset + info.bytes());
     offset += info.bytes();
   }

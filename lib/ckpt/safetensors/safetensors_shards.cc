@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -11,6 +10,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/text/joined.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/json.h"
 #include "lib/ckpt/name_parts.h"
@@ -25,8 +25,8 @@ using Sizes = std::vector<uint64_t>;
 const Sizes& sizes_of(const TensorBlock& block) { return block.part.info.shape; }
 
 std::string in_words(const TensorBlock& block) {
-  return fmt::format("the block at ({}) of shape ({})", fmt::join(block.offsets, ", "),
-                     fmt::join(sizes_of(block), ", "));
+  return fmt::format("the block at ({}) of shape ({})", joined(block.offsets, ", "),
+                     joined(sizes_of(block), ", "));
 }
 
 constexpr const char* kShardingInfo = "DCP_SHARDING_INFO";
@@ -133,7 +133,7 @@ NamedTensor join_blocks(std::vector<TensorBlock> blocks, std::vector<uint64_t> s
   if (blocks.front().offsets.size() != shape.size() || !count ||
       *count > UINT64_MAX / size_of(info.dtype))
     fail(ErrorKind::kCorrupt, "{}: the blocks do not fit the shape ({})", where,
-         fmt::join(shape, ", "));
+         joined(shape, ", "));
   std::vector<TensorBox> boxes;
   std::vector<BoxPart> parts;
   uint64_t stored = 0;
@@ -147,7 +147,7 @@ NamedTensor join_blocks(std::vector<TensorBlock> blocks, std::vector<uint64_t> s
   }
   if (stored < *count)
     fail(ErrorKind::kCorrupt, "{}: the blocks have {} of the {} elements of shape ({})", where,
-         stored, *count, fmt::join(shape, ", "));
+         stored, *count, joined(shape, ", "));
   check_tiling(shape, boxes, where);
   info.shape = std::move(shape);
   return join_boxes(std::move(info), std::move(parts));

@@ -1,4 +1,5 @@
-#include <fmt/ranges.h>
+#include <fmt/format.h>
+
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
 #include "lib/base/find_row.h"
+#include "lib/base/text/joined.h"
 #include "lib/base/text/plural.h"
 #include "lib/ckpt/deepspeed/universal.h"
 #include "lib/ckpt/deepspeed/zero_checkpoint.h"
@@ -167,7 +169,7 @@ void refuse_folder_of_checkpoints(const std::string& path) {
   if (count > kNamed) found.erase(found.begin(), found.end() - kNamed);
   fail(ErrorKind::kCorrupt, "open {}: it is a folder of {}{} {}; name one, such as {}/{}", path,
        counted(count, "checkpoint"), count > kNamed ? ", the last of which are" : ":",
-       fmt::join(found, ", "), path, newest);
+       joined(found, ", "), path, newest);
 }
 
 }  // namespace
@@ -213,7 +215,7 @@ const CheckpointFormat& format_at(const std::string& path) {
   std::vector<std::string_view> names;
   for (const CheckpointFormat& row : kFormats) names.push_back(row.name);
   fail(ErrorKind::kCorrupt, "open {}: no checkpoint in a format that gxp reads ({})", path,
-       fmt::join(names, ", "));
+       joined(names, ", "));
 }
 
 NamedTensors read_checkpoint(const std::string& path) {

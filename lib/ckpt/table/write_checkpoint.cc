@@ -1,6 +1,5 @@
 // write_checkpoint(): what may be replaced, and how it is.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/text/joined.h"
 #include "lib/ckpt/finished_files.h"
 #include "lib/ckpt/format.h"
 #include "lib/ckpt/own_files.h"
@@ -85,7 +85,7 @@ void check_optimizer(const NamedTensors& tensors, const CheckpointFormat& format
   fail(ErrorKind::kConfig,
        "write {}: gxp cannot keep these parts of the source's optimizer: {}; --drop-optimizer "
        "leaves the optimizer out and keeps the weights",
-       format.name, fmt::join(lost, "; "));
+       format.name, joined(lost, "; "));
 }
 
 // The parameters whose moments are told, but not after how many steps.
@@ -134,7 +134,7 @@ void report_left_out(const NamedTensors& tensors, const CheckpointFormat& format
   if (tensors.companions.empty() || format.write == find_format("huggingface").write) return;
   std::vector<std::string> names;
   for (const fs::path file : tensors.companions) names.push_back(file.filename());
-  log_info("left out: {}: {} cannot store them", fmt::join(names, ", "), format.name);
+  log_info("left out: {}: {} cannot store them", joined(names, ", "), format.name);
 }
 
 }  // namespace

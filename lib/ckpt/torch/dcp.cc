@@ -1,6 +1,6 @@
 #include "lib/ckpt/torch/dcp.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
@@ -10,6 +10,7 @@
 #include <set>
 
 #include "lib/base/log.h"
+#include "lib/base/text/joined.h"
 #include "lib/base/text/plural.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/torch/dcp_metadata.h"
@@ -152,7 +153,7 @@ NamedTensor open_chunk(const DcpDirectory& directory, const DcpTensor& tensor, s
          "read {}: tensor '{}': the archive of {} bytes at {} holds {} of shape ({}); .metadata "
          "tells {}, a chunk at {}",
          directory.path_of(place), tensor.key.text, place.bytes, place.offset,
-         to_string(part.info.dtype), fmt::join(part.info.shape, ", "), to_string(tensor.dtype),
+         to_string(part.info.dtype), joined(part.info.shape, ", "), to_string(tensor.dtype),
          to_string(box));
   return part;
 }
@@ -216,8 +217,8 @@ void check_dcp_moments(const NamedTensors& tensors, const std::string& path) {
     const auto weight = weights.find(info.name);
     if (weight != weights.end() && weight->second->shape != info.shape)
       fail(ErrorKind::kCorrupt, "read {}: the {} of '{}' has the shape ({}), the weight ({})", path,
-           to_string(info.role), info.name, fmt::join(info.shape, ", "),
-           fmt::join(weight->second->shape, ", "));
+           to_string(info.role), info.name, joined(info.shape, ", "),
+           joined(weight->second->shape, ", "));
   }
 }
 
@@ -338,7 +339,7 @@ class DcpReader {
     groups_.finish(weights_, result_);
     if (!left_out.empty())
       log_info("{}: left out, since they are neither tensors, numbers nor text: {}", path_,
-               fmt::join(left_out, ", "));
+               joined(left_out, ", "));
   }
 
   // A value that is no tensor. Returns whether it is understood.

@@ -1,6 +1,6 @@
 #include "lib/ckpt/torch/dcp_metadata.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "lib/base/text/joined.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/torch/pickle.h"
 #include "lib/ckpt/torch/torch_tensors.h"
@@ -100,7 +101,7 @@ StorageDType read_dcp_properties(PickleValue value, const std::string& where) {
 using DcpStorageInfos = std::map<std::optional<std::vector<uint64_t>>, DcpStorageInfo>;
 
 std::string offset_text(const std::optional<std::vector<uint64_t>>& offset) {
-  return offset ? fmt::format(" at ({})", fmt::join(*offset, ", ")) : "";
+  return offset ? fmt::format(" at ({})", joined(*offset, ", ")) : "";
 }
 
 class DcpMetadataReader {
@@ -166,7 +167,7 @@ void DcpMetadataReader::read_places(PickleValue storage_data) {
   to_dict(storage_data, where_ + ": storage_data");
   for (size_t i = 0; i < storage_data.size(); ++i) {
     const PickleValue index = dcp_members(
-        storage_data.key(i), std::string(kDcpModule) + "MetadataIndex", where_ + ": storage_data");
+        storage_data.key(i), fmt::format("{}MetadataIndex", kDcpModule), where_ + ": storage_data");
     const std::string_view key =
         dcp_key_text(member(index, "fqn", where_ + ": storage_data"), where_ + ": storage_data");
     const std::string where = where_of(key);

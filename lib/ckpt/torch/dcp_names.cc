@@ -1,13 +1,15 @@
 #include "lib/ckpt/torch/dcp_names.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 
+#include "lib/base/text/joined.h"
 #include "lib/ckpt/torch/optimizer_state.h"
 
 namespace gxp {
@@ -56,8 +58,7 @@ std::optional<DcpState> dcp_state(const DcpPath& path) {
   if (std::any_of(path.begin(), path.end() - 1, is_dcp_model)) return std::nullopt;
   for (size_t i = 0; i + 2 < path.size(); ++i) {
     if (path[i] != kDcpState) continue;
-    const auto key = path.begin() + std::ptrdiff_t(i) + 2;
-    return DcpState{path[i + 1], fmt::format("{}", fmt::join(key, path.end(), "."))};
+    return DcpState{path[i + 1], joined(std::span(path).subspan(i + 2), ".")};
   }
   return flat_dcp_state(path.back(), path.size() == 1);
 }
@@ -95,8 +96,7 @@ DcpPath prefix_of(const std::vector<const DcpPath*>& weights) {
 std::string without_prefix(const DcpPath& path, const DcpPath& prefix) {
   const bool begins =
       path.size() > prefix.size() && std::equal(prefix.begin(), prefix.end(), path.begin());
-  const auto first = path.begin() + std::ptrdiff_t(begins ? prefix.size() : 0);
-  return fmt::format("{}", fmt::join(first, path.end(), "."));
+  return joined(std::span(path).subspan(begins ? prefix.size() : 0), ".");
 }
 
 std::vector<std::string> weight_names(const std::vector<const DcpPath*>& weights) {

@@ -1,5 +1,6 @@
 // write_dcp().
-#include <fmt/ranges.h>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
@@ -8,6 +9,7 @@
 #include <set>
 
 #include "lib/base/error.h"
+#include "lib/base/text/joined.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/shards.h"
 #include "lib/ckpt/torch/dcp.h"
@@ -57,7 +59,7 @@ void DcpOutput::begin_file() {
 void DcpOutput::add(const std::vector<std::string>& path, PickleWriter& pickle,
                     const NamedTensor* tensor) {
   if (!file_) begin_file();
-  DcpWritten entry{{fmt::format("{}", fmt::join(path, ".")), path}};
+  DcpWritten entry{{joined(path, "."), path}};
   if (entry.key.text.size() > kMaxDcpKeyBytes)
     fail(ErrorKind::kConfig, "write {}: the key '{}' is longer than {} bytes", directory_,
          entry.key.text, kMaxDcpKeyBytes);

@@ -1,12 +1,13 @@
 #include "lib/ckpt/torch/optimizer_settings.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
 #include "lib/base/log.h"
+#include "lib/base/text/joined.h"
 #include "lib/ckpt/json.h"
 
 namespace gxp {
@@ -190,7 +191,7 @@ void OptimizerGroups::finish(NamedTensors& tensors) const {
     }
     if (texts.size() > 1) {
       log_info("the optimizer's parameter groups differ in {}: {}; gxp has one value for all", key,
-               fmt::join(texts, ", "));
+               joined(texts, ", "));
       continue;
     }
     (key == kLastRate ? tensors.state : tensors.config).emplace_back(key, *texts.begin());

@@ -1,6 +1,6 @@
 #include "lib/ckpt/torch/pt_file.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "lib/base/log.h"
+#include "lib/base/text/joined.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/torch/optimizer_settings.h"
 #include "lib/ckpt/torch/optimizer_state.h"
@@ -128,7 +129,7 @@ void find_weights(PickleValue root, const std::string& where, PtParts& parts) {
     fail(ErrorKind::kCorrupt,
          "{}: it has an optimizer ({}), but no key that clearly holds the weights (keys: {}); save "
          "them as {{\"model\": model.state_dict(), \"optimizer\": ...}}",
-         where, fmt::join(parts.optimizer_keys, ", "), fmt::join(keys, ", "));
+         where, joined(parts.optimizer_keys, ", "), joined(keys, ", "));
   parts.weights_key = with_tensors.front();
 }
 
@@ -176,7 +177,7 @@ void take_others(PickleValue root, const PtParts& parts, const std::string& path
   }
   if (!left_out.empty())
     log_info("{}: left out, since they are neither weights nor optimizer state: {}", path,
-             fmt::join(left_out, ", "));
+             joined(left_out, ", "));
 }
 
 // Views share bytes; a small file must not become a large one.
@@ -221,7 +222,7 @@ NamedTensors read_pt_file(const std::string& path) {
   if (parts.optimizer_count > 1)
     result.optimizer.lost.push_back(fmt::format("{} optimizers of one file ({})",
                                                 parts.optimizer_count,
-                                                fmt::join(parts.optimizer_keys, ", ")));
+                                                joined(parts.optimizer_keys, ", ")));
   for (const std::string& key : parts.keys_with_more)
     result.optimizer.lost.push_back(fmt::format("the tensors beside the optimizer in '{}'", key));
   check_claim(result, range.bytes, where);

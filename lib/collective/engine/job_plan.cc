@@ -1,12 +1,12 @@
 #include "lib/collective/engine/job_plan.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <sstream>
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/base/text/joined.h"
 #include "lib/base/text_file.h"
 #include "lib/topo/plan/plan_file.h"
 
@@ -17,8 +17,7 @@ constexpr size_t kMaxPlanBytes = size_t{256} << 20;
 
 // "ranks rings... -1 groups...", for the store.
 std::string to_text(const RankPlan& plan) {
-  return fmt::format("{} {} -1 {}", plan.ranks, fmt::join(plan.rings, " "),
-                     fmt::join(plan.groups, " "));
+  return fmt::format("{} {} -1 {}", plan.ranks, joined(plan.rings, " "), joined(plan.groups, " "));
 }
 
 RankPlan parse_plan(const std::string& text) {

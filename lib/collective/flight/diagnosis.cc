@@ -1,7 +1,6 @@
 #include "lib/collective/flight/diagnosis.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -10,6 +9,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/base/text/joined.h"
 #include "lib/net/store/rank_list.h"
 
 namespace gxp {
@@ -257,7 +257,7 @@ std::string describe_others(const WaitGraph& ranks, int culprit, const FlightEnt
     waits.push_back(describe_wait(*entry, rank) + (elsewhere ? " in " + describe(*entry) : ""));
   }
   if (waits.empty()) return text;
-  return text + fmt::format("; waiting for up to {}: {}{}", age(longest), fmt::join(waits, ", "),
+  return text + fmt::format("; waiting for up to {}: {}{}", age(longest), joined(waits, ", "),
                             more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
@@ -302,7 +302,7 @@ Finding describe_circle(const WaitGraph& ranks, std::vector<int> circle) {
     waits.push_back(fmt::format("rank {} in {} waits for rank {}", rank,
                                 describe(*ranks.running(rank)), ranks.waits_for(rank)));
   return {{circle[0], fmt::format("deadlock, the ranks wait for each other in a circle: {}",
-                                  fmt::join(waits, ", "))}};
+                                  joined(waits, ", "))}};
 }
 
 // From `start`, each rank that the one before waits for.

@@ -1,6 +1,5 @@
 // The text of a profile (profile.h).
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
 #include "lib/base/hash.h"
+#include "lib/base/text/joined.h"
 #include "lib/base/text/near_match.h"
 #include "lib/base/text_file.h"
 #include "lib/collective/tune/profile.h"
@@ -173,7 +173,7 @@ std::string to_toml(const Profile& profile) {
       for (const auto& [bytes, seconds] : curve.points) {
         points.push_back(fmt::format("\"{} {}\"", bytes, seconds));
       }
-      text += fmt::format("{} = [{}]\n", name, fmt::join(points, ", "));
+      text += fmt::format("{} = [{}]\n", name, joined(points, ", "));
     }
   }
   return text;

@@ -6,6 +6,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
+#include "lib/base/text/joined.h"
 #include "lib/net/store/rank_list.h"
 
 namespace gxp {
@@ -46,7 +47,7 @@ std::string describe_key(const std::string& key,
   std::vector<std::string> parts;
   for (const auto& [value, ranks] : groups)
     parts.push_back(fmt::format("{} on {}", value, to_text(ranks)));
-  return fmt::format("{}: {}", key, fmt::join(parts, ", "));
+  return fmt::format("{}: {}", key, joined(parts, ", "));
 }
 
 }  // namespace
@@ -66,7 +67,7 @@ std::string configuration_differences(const std::vector<FlatConfiguration>& by_r
   const size_t hidden = lines.size() - std::min(lines.size(), kShownKeys);
   lines.resize(lines.size() - hidden);
   if (hidden > 0) lines.push_back(fmt::format("and {} more", hidden));
-  return fmt::format("{}", fmt::join(lines, "; "));
+  return joined(lines, "; ");
 }
 
 void check_configuration(const GatherTexts& gather, const FlatConfiguration& mine) {

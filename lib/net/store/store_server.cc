@@ -11,6 +11,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/text/joined.h"
 #include "lib/base/thread.h"
 #include "lib/net/store/blame_tracker.h"
 #include "lib/net/store/inquiry.h"
@@ -169,7 +170,7 @@ class StoreServer::Loop {
       case FrameType::kMissing: {
         const std::vector<int> missing = table_.missing(frame.key);
         const std::string text =
-            fmt::format("{}{}", fmt::join(missing, " "), missing.empty() ? "" : doubt(missing[0]));
+            fmt::format("{}{}", joined(missing, " "), missing.empty() ? "" : doubt(missing[0]));
         return client.send({FrameType::kAnswer, "", text, frame.request, 0});
       }
       case FrameType::kAbort:

@@ -1,6 +1,6 @@
 #include "lib/tools/checkpoints/rename.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/text/joined.h"
 #include "lib/base/text_file.h"
 #include "lib/base/toml_library.h"
 #include "lib/ckpt/tensor_views.h"
@@ -135,7 +136,7 @@ void reorder(NamedTensor& tensor, const Rule& rule) {
   if (info.role == Role::kColumnMeans) return;  // of columns, which stay
   if (info.shape.empty() || info.shape[0] % rule.head_size != 0)
     fail(ErrorKind::kConfig, "reorder {}: its shape ({}) does not split into heads of {} rows",
-         info.name, fmt::join(info.shape, ", "), rule.head_size);
+         info.name, joined(info.shape, ", "), rule.head_size);
   tensor = with_rotary_rows(std::move(tensor), rule.head_size, rule.rows);
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lib/base/deadline.h"
+#include "lib/collective/communicator.h"
 #include "lib/collective/tune/selection.h"
 #include "lib/collective/tune/shared_methods.h"
 #include "lib/device/device.h"

@@ -7,10 +7,11 @@
 #include <span>
 #include <vector>
 
-#include "lib/collective/communicator.h"
 #include "lib/collective/tune/profile.h"
 
 namespace gxp {
+
+class Communicator;
 
 using TimedBody = std::function<void()>;
 

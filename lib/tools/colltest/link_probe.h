@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "lib/collective/communicator.h"
-
 namespace gxp {
+
+class Communicator;
 
 struct ProbeOptions {
   double seconds = 0.5;  // of each direction of a pair, about

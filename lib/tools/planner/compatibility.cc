@@ -1,12 +1,12 @@
 #include "lib/tools/planner/compatibility.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 
 #include "lib/base/find_row.h"
+#include "lib/base/text/joined.h"
 
 namespace gxp {
 namespace {
@@ -29,7 +29,7 @@ std::span<const Calculator> calculators() { return kCalculators; }
 Support answers(const Calculator& calculator, const CalculatorInput& input) {
   if (std::ranges::find(calculator.stages, input.stage) == calculator.stages.end())
     return {false, fmt::format("it has no answer for stage {}; use --stage {}", input.stage,
-                               fmt::join(calculator.stages, ","))};
+                               joined(calculator.stages, ","))};
   if (input.precision != "bf16" && input.precision != "fp16")
     return {false,
             fmt::format("it does not know precision {}; use one of: bf16, fp16", input.precision)};

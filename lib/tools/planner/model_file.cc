@@ -1,8 +1,5 @@
 #include "lib/tools/planner/model_file.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -11,6 +8,7 @@
 #include "lib/arch/family.h"
 #include "lib/base/error.h"
 #include "lib/base/find_row.h"
+#include "lib/base/text/joined.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/json.h"
 #include "lib/ckpt/safetensors/safetensors.h"
@@ -156,7 +154,7 @@ const HeadOfClass& head_of(const ConfigReader& config, const std::string& name) 
   fail(ErrorKind::kConfig,
        "{}: architectures is {}, whose head is unknown; known: {}; use --params with the number of "
        "parameters, or the weights' .safetensors",
-       config.where, name, fmt::join(row_names(kHeadsOfClasses), ", "));
+       config.where, name, joined(row_names(kHeadsOfClasses), ", "));
 }
 
 // num_labels, or as many as id2label names, or 2.
@@ -237,7 +235,7 @@ const RelatedFamily& kin_of(const Json& config, const std::string& where) {
   fail(ErrorKind::kConfig,
        "{}: model_type '{}' is not supported; supported: {}; use --params with the number of "
        "parameters, or the weights' .safetensors",
-       where, type, fmt::join(row_names(all_kin()), ", "));
+       where, type, joined(row_names(all_kin()), ", "));
 }
 
 // Refuses what would overflow before it is multiplied.

@@ -1,5 +1,4 @@
 // NCCL's variables as settings of its routes.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -8,6 +7,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/find_row.h"
+#include "lib/base/text/joined.h"
 #include "lib/topo/nccl/nccl_routes.h"
 
 namespace gxp {
@@ -59,7 +59,7 @@ void set_nccl_variable(NcclSettings& settings, std::string_view name, std::strin
   const auto* const variable = std::ranges::find(kVariables, name, &Variable::name);
   if (variable == kVariables.end())
     fail(ErrorKind::kUsage, "set {}: only these NCCL variables affect paths: {}", name,
-         fmt::join(row_names(kVariables), ", "));
+         joined(row_names(kVariables), ", "));
   std::visit(
       [&](auto member) {
         if constexpr (std::is_same_v<decltype(member), Level>) {

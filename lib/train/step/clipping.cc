@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 
+#include "lib/collective/communicator.h"
 #include "lib/optim/clip.h"
 #include "lib/zero/gradients.h"
 

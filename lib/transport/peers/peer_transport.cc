@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "lib/base/error.h"
+#include "lib/base/text/joined.h"
 #include "lib/net/socket/seal.h"
 
 namespace gxp {
@@ -156,7 +157,7 @@ void PeerTransport::wait_until(const std::function<bool()>& ready, std::span<con
     waiter_.sleep(interests_, deadline, [&] { return aborted_.is_set() || ready(); });
     if (deadline.expired() && !ready()) {
       fail(ErrorKind::kPeer, "wait for rank {}: it did not arrive within {:.3g} s",
-           fmt::join(peers, ", "), deadline.seconds());
+           joined(peers, ", "), deadline.seconds());
     }
   }
 } catch (...) {

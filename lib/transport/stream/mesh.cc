@@ -13,6 +13,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/text/joined.h"
 #include "lib/net/socket/authenticate.h"
 #include "lib/net/socket/socket.h"
 #include "lib/net/socket/strangers.h"
@@ -221,7 +222,7 @@ void Mesh::accept_one() {
   if (!no_descriptor) return;  // the caller has gone again
   if (arrivals_.empty())
     fail(ErrorKind::kIo, "accept rank {} by {}: {}; raise the limit of open files: ulimit -n",
-         fmt::join(missing(), ", "), parts_.name, system_text(errno));
+         joined(missing(), ", "), parts_.name, system_text(errno));
   accept_again_ = Deadline::after(kVerdictLook);  // one that is a stranger ends meanwhile
 }
 
@@ -256,7 +257,7 @@ void Mesh::check_in_time() {
   if (!context_.deadline.expired()) return;
   if (context_.store->wait_verdict(Deadline::after(kPatience))) check_verdict();
   fail(ErrorKind::kPeer, "connect ranks by {}: rank {} did not connect within {:g} s{}{}",
-       parts_.name, fmt::join(missing(), ", "), context_.deadline.seconds(),
+       parts_.name, joined(missing(), ", "), context_.deadline.seconds(),
        dropped_.empty() ? "" : "; the last unknown client was dropped: ", dropped_);
 }
 

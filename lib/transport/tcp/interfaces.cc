@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "lib/base/error.h"
+#include "lib/base/text/joined.h"
 
 namespace gxp {
 
@@ -71,7 +72,7 @@ std::string address_of(const sockaddr* address) {
     known.push_back(fmt::format("{} ({})", interface.name, interface.address));
   }
   fail(ErrorKind::kConfig, "choose a network interface: none matches '{}'; this host has {}",
-       pattern, known.empty() ? "none that is up" : fmt::format("{}", fmt::join(known, ", ")));
+       pattern, known.empty() ? "none that is up" : joined(known, ", "));
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
-#include <fmt/ranges.h>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 
 #include "lib/base/choice.h"
+#include "lib/base/text/joined.h"
 #include "lib/transport/verbs/verbs.h"
 #include "lib/transport/verbs/verbs_context.h"
 #include "lib/transport/verbs/verbs_find.h"
@@ -50,7 +52,7 @@ VerbsOffer own_offer(const TransportContext& context) {
   const VerbsContext& verbs = verbs_of(context);
   if (all.obstacle.empty()) all = find_verbs_ports(verbs.options);
   if (!all.ports.empty() && verbs.place) place = verbs.place();
-  const std::string mine = fmt::format("{}", fmt::join(place.ports, ","));
+  const std::string mine = joined(place.ports, ",");
   const auto places = context.store->gather("verbs places", mine, context.deadline);
   if (all.ports.empty()) return all;
   VerbsOffer offer =

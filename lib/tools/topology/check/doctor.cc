@@ -1,11 +1,11 @@
 #include "lib/tools/topology/check/doctor.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 
+#include "lib/base/text/joined.h"
 #include "lib/base/text/plural.h"
 #include "lib/tools/topology/check/doctor_checks.h"
 #include "lib/topo/model/host_tree.h"
@@ -175,9 +175,9 @@ Seen DoctorFindings::seen_or(std::string otherwise) const {
   std::vector<std::string> lines;
   for (const auto& [reason, names] : groups_) {
     if (reason.verdict == worst)
-      lines.push_back(fmt::format("{}: {}", fmt::join(names, ", "), reason.what));
+      lines.push_back(fmt::format("{}: {}", joined(names, ", "), reason.what));
   }
-  return {worst, fmt::format("{}", fmt::join(lines, "; "))};
+  return {worst, joined(lines, "; ")};
 }
 
 std::vector<DoctorDevice> gpus_of(const DoctorSight& sight) {

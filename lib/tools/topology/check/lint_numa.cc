@@ -1,10 +1,9 @@
 // NUMA nodes, which NCCL calls CPUs; attributes and elements that are not known.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 
+#include "lib/base/text/joined.h"
 #include "lib/tools/topology/check/lint_rules.h"
 #include "lib/tools/topology/read/nccl_fields.h"
 #include "lib/topo/model/cpu_set.h"
@@ -115,7 +114,7 @@ void check_cpu_unknown(const LintPart& node, const LintReporter& report) {
   if (needs_model && !info.family) missing.emplace_back("familyid");
   if (needs_model && !info.model) missing.emplace_back("modelid");
   if (!missing.empty()) {
-    report(node.place(), "{} has no {}", node.name, fmt::join(missing, ", "));
+    report(node.place(), "{} has no {}", node.name, joined(missing, ", "));
   } else if (cpu_vendor(info) == CpuVendor::kUnknown) {
     report(node.place(), "{}: arch \"{}\", vendor \"{}\" are unknown to NCCL", node.name,
            info.architecture.substr(0, kShown), info.vendor.substr(0, kShown));

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
 
+#include "lib/base/text/joined.h"
 #include "lib/topo/model/host_tree.h"
 #include "lib/topo/nccl/nccl_paths.h"
 #include "lib/topo/nccl/nccl_rules.h"
@@ -205,7 +207,7 @@ class Comparison {
   void add_path_change(const std::pair<std::string, std::string>& types,
                        const std::vector<std::string>& pairs) {
     const size_t shown = std::min(pairs.size(), kPairsShown);
-    std::string text = fmt::format("{}", fmt::join(pairs.begin(), pairs.begin() + shown, ", "));
+    std::string text = joined(std::span(pairs).first(shown), ", ");
     if (pairs.size() > shown) text += fmt::format(" and {} more", pairs.size() - shown);
     add(ChangeKind::kPath, text, "path type", types.first, types.second);
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "lib/base/text/joined.h"
 #include "lib/tools/topology/compare/host_diff.h"
 #include "lib/topo/model/host_tree.h"
 
@@ -44,7 +45,7 @@ class Side {
       }
       std::ranges::sort(below);
       alike[id] = fmt::format("{}", std::hash<std::string>()(fmt::format(
-                                        "{}({})", likeness(host, id), fmt::join(below, ","))));
+                                        "{}({})", likeness(host, id), joined(below, ","))));
       if (const std::string key = own_key(host[id]); !key.empty()) keys[id].insert(key);
     }
   }

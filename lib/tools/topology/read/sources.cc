@@ -1,7 +1,6 @@
 #include "lib/tools/topology/read/sources.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/base/text/joined.h"
 #include "lib/base/text/near_match.h"
 #include "lib/base/text/utf8.h"
 #include "lib/base/text_file.h"
@@ -193,7 +193,7 @@ constexpr std::array kMistakenInputs = {
   for (const TopologySource& row : kSources)
     known.push_back(fmt::format("{} ({})", row.summary, row.mark));
   fail(ErrorKind::kCorrupt, "read topology {}: unrecognised format: {}", input.name,
-       fmt::join(known, "; "));
+       joined(known, "; "));
 }
 
 }  // namespace
@@ -241,7 +241,7 @@ SourceInput look_at_source(const std::string& what, const std::string& folder) {
     const bool is_file = what.find_first_of("./") != std::string::npos;
     fail(is_file ? ErrorKind::kIo : ErrorKind::kUsage,
          "topology '{}': no such file or name{}; known names: {}", path, did_you_mean(what, names),
-         fmt::join(names, ", "));
+         joined(names, ", "));
   }
   input.form = S_ISDIR(status.st_mode) ? SourceForm::kDirectory : SourceForm::kFile;
   input.name = path;

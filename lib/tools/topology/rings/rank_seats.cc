@@ -1,13 +1,11 @@
 #include "lib/tools/topology/rings/rank_seats.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <numeric>
 #include <set>
 
 #include "lib/base/error.h"
+#include "lib/base/text/joined.h"
 #include "lib/base/text/plural.h"
 #include "lib/tools/topology/nccl/nccl_host_routes.h"
 #include "lib/tools/topology/read/topology.h"
@@ -87,7 +85,7 @@ RankSeats::Seat RankSeats::find(int rank) const {
     const auto found = std::ranges::find(kind.said, rank);
     if (found != kind.said.end()) return {0, int(found - kind.said.begin())};
     fail(ErrorKind::kUsage, "show rank {} of {}: it has {} according to {}{}", rank,
-         topology_->name, counted(kind.said.size(), "rank"), fmt::join(kind.said, ", "), remedy);
+         topology_->name, counted(kind.said.size(), "rank"), joined(kind.said, ", "), remedy);
   }
   if (rank < 0 || rank >= ranks())
     fail(ErrorKind::kUsage, "show rank {} of {}: it has {}, numbered from 0, one per GPU of {}{}",

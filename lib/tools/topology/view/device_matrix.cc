@@ -6,6 +6,7 @@
 #include <map>
 #include <tuple>
 
+#include "lib/base/text/joined.h"
 #include "lib/topo/model/host_tree.h"
 
 namespace gxp {
@@ -279,7 +280,7 @@ std::string_view nccl_legend() { return kNcclLegend; }
 std::string matrix_text(const HostTree& host, const DeviceMatrix& matrix, std::string_view legend) {
   const std::vector<std::string> names = short_names(host, matrix);
   std::string text =
-      fmt::format("\t{}\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n", fmt::join(names, "\t"));
+      fmt::format("\t{}\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n", joined(names, "\t"));
   for (size_t row = 0; row < names.size(); ++row) {
     text += names[row];
     for (const std::string& cell : matrix.cells[row]) text += cell == "X" ? "\t X " : "\t" + cell;

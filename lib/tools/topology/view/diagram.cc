@@ -1,13 +1,13 @@
 #include "lib/tools/topology/view/diagram.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
 #include "lib/base/bytes.h"
+#include "lib/base/text/joined.h"
 #include "lib/base/text/plural.h"
 #include "lib/tools/topology/view/part_words.h"
 #include "lib/topo/model/host_tree.h"
@@ -136,7 +136,7 @@ class DiagramBuilder {
                               .wire = wire});
     Box& added = diagram_.boxes.back();
     added.tip = fmt::format("{} {}\n{}{}", to_string(part.kind), added.name, through,
-                            fmt::join(added.lines, "\n"));
+                            joined(added.lines, "\n"));
     if (added.kind == BoxKind::kNumaNode || added.kind == BoxKind::kSwitch) add_inside(box, inside);
     return box;
   }

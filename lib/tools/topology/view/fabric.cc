@@ -1,13 +1,13 @@
 #include "lib/tools/topology/view/fabric.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>
 
+#include "lib/base/text/joined.h"
 #include "lib/topo/model/host_tree.h"
 
 namespace gxp {
@@ -108,7 +108,7 @@ class FabricBuilder {
     std::vector<std::string> below;
     for (const FabricNode& one : node.below) below.push_back(looks_of(one));
     return fmt::format("{} {} {} {} {} ({})", node.is_hosts, node.below_each, node.rails,
-                       node.uplink_gb_per_s, node.tree, fmt::join(below, ","));
+                       node.uplink_gb_per_s, node.tree, joined(below, ","));
   }
 
   static void add_names(FabricNode& to, const FabricNode& from) {
