@@ -22,25 +22,45 @@ SharedExecutor::CachedCall& SharedExecutor::find(const Call& call) {
   return *cached;
 }
 
+Invocation SharedExecutor::begin(const Call& call, const SharedCall& shape, ConstMemory input,
+                                 Memory output, Deadline deadline) {
+  const uint32_t index = sync_.begin();
+  return {.call = call,
+          .shape = shape,
+          .rank = sync_.rank(),
+          .index = index,
+          .stamp = shape.stamp(call.sequence, index),
+          .input_data = input.data,
+          .output_data = output.data,
+          .deadline = deadline};
+}
+
 bool SharedExecutor::execute(const Call& call, ConstMemory input, Memory output, Deadline deadline,
                              const SharedWays& ways) {
+  if (ways.communicator == kMessages && ways.ordinary == kMessages) return false;
   CachedCall& cached = find(call);
-  const uint32_t index = sync_.begin();
-  const Invocation invocation{.call = call,
-                              .shape = cached.shape,
-                              .rank = sync_.rank(),
-                              .index = index,
-                              .stamp = cached.shape.stamp(call.sequence, index),
-                              .input_data = input.data,
-                              .output_data = output.data,
-                              .deadline = deadline};
+  const Invocation inv = begin(call, cached.shape, input, output, deadline);
   bool done = true;
-  if (copies_anyway(invocation, cached, ways)) {
-    copied_.run(invocation);
+  const Chosen chosen = copies_anyway(inv, cached, ways)
+                            ? Chosen{.way = kCopied, .needs_lines = false}
+                            : choose_by_lines(inv, cached, ways);
+  if (!chosen.needs_lines) {
+    copied_.run(inv);
+  } else if (chosen.all_copied) {
+    copied_.take(inv);
+  } else if (chosen.buffers != nullptr && DirectWay::can_run(inv, *chosen.buffers)) {
+    direct_.run(inv, *chosen.buffers);
+  } else if (chosen.way == kMessages) {
+    done = false;
+  } else if (chosen.way == kTiles || !copied_.fits(inv)) {
+    tiled_.run(inv);
   } else {
-    done = run(invocation, choose_by_lines(invocation, cached, ways));
+    if (!chosen.is_copied) copied_.copy(inv);
+    sync_.synchronise(inv);
+    copied_.take(inv);
   }
-  sync_.end(invocation);
+  if (chosen.is_timed && timed_) timed_->times.left_ns = GroupSync::now_ns();
+  sync_.end(inv);
   return done;
 }
 
@@ -96,24 +116,6 @@ SharedExecutor::Chosen SharedExecutor::choose_by_lines(const Invocation& inv, Ca
   if (placed) chosen.buffers = &exchange_.resolve(inv, cached.placements);
   if (in_arena == 0 && chosen.way == kCma) chosen.buffers = exchange_.find_by_cma(inv);
   return chosen;
-}
-
-bool SharedExecutor::run(const Invocation& inv, const Chosen& chosen) {
-  if (chosen.all_copied) {
-    copied_.take(inv);
-  } else if (chosen.buffers != nullptr && DirectWay::can_run(inv, *chosen.buffers)) {
-    direct_.run(inv, *chosen.buffers);
-  } else if (chosen.way == kMessages) {
-    return false;
-  } else if (chosen.way == kTiles || !copied_.fits(inv)) {
-    tiled_.run(inv);
-  } else {
-    if (!chosen.is_copied) copied_.copy(inv);
-    sync_.synchronise(inv);
-    copied_.take(inv);
-  }
-  if (chosen.is_timed && timed_) timed_->times.left_ns = GroupSync::now_ns();
-  return true;
 }
 
 // Where calls like it learn which way is the fastest; null: they have none to choose. Asked before

@@ -47,7 +47,8 @@ class SharedExecutor {
   void use_tiles_of(size_t bytes) { tiled_.use_tiles_of(bytes); }
 
   // Memory as extents_of() says, on the host. Returns false without side effects if messages are
-  // the way for such memory; finding out costs one synchronisation.
+  // the way for such memory; finding out costs one synchronisation, unless they are for any, since
+  // a rank learns where its peers' buffers lie only when all have published them.
   bool execute(const Call& call, ConstMemory input, Memory output, Deadline deadline,
                const SharedWays& ways);
 
@@ -64,6 +65,7 @@ class SharedExecutor {
   // How a call goes, which all ranks have chosen alike.
   struct Chosen {
     SharedWay way;
+    bool needs_lines = true;               // false: kCopied, wherever the ranks' buffers are
     const RankBuffers* buffers = nullptr;  // as all ranks reach them; null: they do not
     bool is_copied = false;                // this rank's input
     bool all_copied = false;               // every rank's, and all ranks have synchronised since
@@ -78,9 +80,10 @@ class SharedExecutor {
   };
 
   CachedCall& find(const Call& call);
+  [[nodiscard]] Invocation begin(const Call& call, const SharedCall& shape, ConstMemory input,
+                                 Memory output, Deadline deadline);
   bool copies_anyway(const Invocation& inv, CachedCall& cached, const SharedWays& ways);
   Chosen choose_by_lines(const Invocation& inv, CachedCall& cached, const SharedWays& ways);
-  bool run(const Invocation& inv, const Chosen& chosen);  // false: messages are to be sent
   WayTrial* find_trial(const Invocation& inv, CachedCall& cached, const SharedWays& ways);
   void settle_trial(const Invocation& inv);
 
