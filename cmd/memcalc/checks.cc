@@ -9,7 +9,6 @@
 #include "cmd/plan_options.h"
 #include "cmd/run_network.h"
 #include "lib/base/error.h"
-#include "lib/tools/planner/quantities.h"
 
 namespace gxp {
 namespace {
@@ -18,35 +17,35 @@ void refuse(bool condition, const char* message) {
   if (condition) fail(ErrorKind::kUsage, "memcalc: {}", message);
 }
 
+bool has_float32_parameters(const MemcalcOptions& options) {
+  return find_precision(options.precision).parameter == sizeof(float);
+}
+
 // The unknown is not given, and what it depends on is.
 void check_solve(const MemcalcOptions& options) {
   refuse(options.limit.empty(), "--solve needs the memory of a GPU; add --limit 80GB");
   refuse(!options.compat.empty() || options.explain,
          "--solve works with gxp's own prediction and prints only its result; leave out --compat "
          "and --explain");
-  const bool gpus = options.solve == "gpus";
-  refuse(gpus && (!options.gpus.empty() || options.plan.shard > 0),
+  refuse(options.solve == Unknown::kGpus && (!options.gpus.empty() || options.plan.shard > 0),
          "--solve gpus finds how many GPUs share the model; leave out --gpus and --shard");
-  if (gpus) return;
-  const auto quantities = model_quantities();
-  if (std::ranges::find(quantities, options.solve, &Quantity<ModelPlan>::name) == quantities.end())
-    fail(ErrorKind::kUsage, "--solve '{}': must be gpus, batch, seq or layers", options.solve);
+  if (options.solve == Unknown::kGpus) return;
   refuse(model_of(options) == nullptr,
          "--solve batch, seq and layers depend on the model's shape; give a MODEL whose shape is "
          "known, or use --solve gpus");
-  refuse(options.solve == "seq" && options.precision == "fp32",
+  refuse(options.solve == Unknown::kSequence && has_float32_parameters(options),
          "the formula for activations is for 16 bits; use --precision bf16, or --solve layers");
-  refuse(options.solve == "seq" && options.sequence > 0,
+  refuse(options.solve == Unknown::kSequence && options.sequence > 0,
          "--solve seq finds the length of a sequence; leave out --sequence");
-  refuse(options.solve == "batch" && options.plan.micro_batch > 1,
+  refuse(options.solve == Unknown::kBatch && options.plan.micro_batch > 1,
          "--solve batch finds the micro-batch; leave out --micro-batch");
-  refuse(options.solve == "batch" && options.sequence == 0,
+  refuse(options.solve == Unknown::kBatch && options.sequence == 0,
          "--solve batch depends on the length of a sequence; add --sequence");
 }
 
 // The options of a plan that say nothing about model states.
 void check_activations(const CLI::App& app, const MemcalcOptions& options) {
-  if (options.sequence == 0 && options.solve != "seq") {
+  if (options.sequence == 0 && options.solve != Unknown::kSequence) {
     for (const char* name : {"--recompute", "--micro-batch", "--accumulate", "--software",
                              "--interleave", "--no-sequence-parallel", "--context-parallel"})
       if (app.count(name) > 0)
@@ -55,7 +54,7 @@ void check_activations(const CLI::App& app, const MemcalcOptions& options) {
              name);
   }
   const bool has_other_head = options.file && !options.file->architecture.empty();
-  if (has_other_head && (options.sequence > 0 || options.solve == "seq"))
+  if (has_other_head && (options.sequence > 0 || options.solve == Unknown::kSequence))
     fail(ErrorKind::kUsage,
          "memcalc: {} is {}, whose head's activations are not predicted; leave out --sequence and "
          "--solve seq",
@@ -65,13 +64,13 @@ void check_activations(const CLI::App& app, const MemcalcOptions& options) {
          "activations depend on the model's shape; give a MODEL whose shape is known, or leave out "
          "--sequence");
   refuse(
-      options.precision == "fp32",
+      has_float32_parameters(options),
       "the formula for activations is for 16 bits; use --precision bf16 or leave out --sequence");
 }
 
 void check_compat(const CLI::App& app, const MemcalcOptions& options) {
-  refuse(options.compat != "deepspeed" &&
-             (options.gpus_per_host > 0 || !options.largest_layer.empty()),
+  const bool by_hosts = !options.compat.empty() && find_calculator(options.compat).by_hosts;
+  refuse(!by_hosts && (options.gpus_per_host > 0 || !options.largest_layer.empty()),
          "--gpus-per-host and --largest-layer go with --compat deepspeed");
   if (options.compat.empty()) return;
   refuse(options.plan.shard > 0,
@@ -92,13 +91,13 @@ void check(const CLI::App& app, const MemcalcOptions& options) {
   refuse(!options.sets.empty() || !options.svg.empty(),
          "--set and --svg go with a run file as MODEL, RUN.toml");
   refuse(options.model.empty() == options.params.empty(), "give either MODEL or --params");
-  if (!options.solve.empty()) check_solve(options);
+  if (options.solve) check_solve(options);
   check_compat(app, options);
   check_activations(app, options);
-  refuse(options.padding &&
-             (model_of(options) == nullptr || !options.compat.empty() || !options.solve.empty()),
-         "--padding depends on the tensors; give a MODEL whose shape is known, without --compat or "
-         "--solve");
+  refuse(
+      options.padding && (model_of(options) == nullptr || !options.compat.empty() || options.solve),
+      "--padding depends on the tensors; give a MODEL whose shape is known, without --compat or "
+      "--solve");
 }
 
 void check_run_options(const CLI::App& app, const MemcalcOptions& options) {
@@ -113,7 +112,7 @@ void check_run_options(const CLI::App& app, const MemcalcOptions& options) {
            "{}",
            options.model, option->get_name());
   }
-  const bool solve = !options.solve.empty();
+  const bool solve = options.solve.has_value();
   refuse(solve && options.limit.empty(), "--solve needs the memory of a GPU; add --limit 80GB");
   refuse(solve && (options.explain || !options.svg.empty()),
          "--solve goes with neither --explain nor --svg; leave them out");

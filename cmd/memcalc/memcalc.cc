@@ -53,9 +53,10 @@ MemcalcView view_of(const MemcalcOptions& options) {
 // gxp's own answer.
 void add_prediction(const MemcalcOptions& options, const MemcalcView& view, Report& report) {
   const std::vector<TrainCase> cases = cases_of(options);
-  if (options.solve == "gpus") return add_least_gpus(report, cases, view);
-  if (!options.solve.empty())
-    return add_most(report, find_row(model_quantities(), options.solve, "--solve"), cases, view);
+  if (options.solve == Unknown::kGpus) return add_least_gpus(report, cases, view);
+  if (options.solve)
+    return add_most(report, find_row(model_quantities(), name_of(*options.solve), "--solve"), cases,
+                    view);
   add_memory(report, cases, view);
   if (options.padding) add_padding(report, *model_of(options), gpus_of(options));
 }

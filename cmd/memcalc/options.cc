@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cmd/choice_option.h"
 #include "cmd/options.h"
 #include "cmd/plan_options.h"
 
@@ -45,10 +46,9 @@ void add_limit(CLI::App& app, MemcalcOptions& options) {
          "GB, which has 80 GiB; for 80 x 10^9 bytes write 80000MB. If a single row does not fit, "
          "list what would make it fit")
       ->type_name("SIZE");
-  app.add_option("--solve", options.solve,
-                 "With --limit: the fewest GPUs, or the largest value of the others, that fits. "
-                 "gpus is not for run files")
-      ->type_name("gpus|batch|seq|layers");
+  add_choice_option(app, "--solve", options.solve, kUnknowns,
+                    "With --limit: the fewest GPUs, or the largest value of the others, that fits. "
+                    "gpus is not for run files");
 }
 
 void add_compat_options(CLI::App& app, MemcalcOptions& options) {

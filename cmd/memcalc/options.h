@@ -1,8 +1,10 @@
 // The options of gxp memcalc, as typed, and values derived from them.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/report/report.h"
@@ -15,6 +17,11 @@ class App;
 }
 
 namespace gxp {
+
+// What --solve finds: GPUs, or the row of model_quantities() or run_quantities() with that name.
+enum class Unknown : uint8_t { kGpus, kBatch, kSequence, kLayers };
+inline constexpr std::array<std::string_view, 4> kUnknowns = {"gpus", "batch", "seq", "layers"};
+constexpr std::string_view name_of(Unknown unknown) { return kUnknowns[size_t(unknown)]; }
 
 struct MemcalcOptions {
   std::string model;  // a published model's name, its files or a run file; "" with --params
@@ -34,7 +41,7 @@ struct MemcalcOptions {
   std::string software = "megatron";
   bool padding = false;
   std::string limit;
-  std::string solve;
+  std::optional<Unknown> solve;
   std::string unit = "GiB";
   bool explain = false;
   bool list = false;

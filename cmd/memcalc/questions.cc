@@ -83,7 +83,7 @@ std::vector<int> stages_of(const MemcalcOptions& options) {
 std::vector<int> gpus_of(const MemcalcOptions& options) {
   if (!options.gpus.empty()) return read_list("--gpus", options.gpus);
   if (!options.compat.empty()) return {8};
-  if (options.solve == "gpus") return {model_parallel_of(options)};
+  if (options.solve == Unknown::kGpus) return {model_parallel_of(options)};
   if (options.plan.shard > 0) return {options.plan.shard * model_parallel_of(options)};
   if (asks_for_run(options)) return {1};
   const int parallel = model_parallel_of(options);
@@ -134,7 +134,7 @@ std::vector<TrainCase> cases_of(const MemcalcOptions& options) {
 std::vector<CalculatorInput> inputs_of(const MemcalcOptions& options,
                                        const Calculator& calculator) {
   CalculatorInput input{.parameters = parameters_of(options),
-                        .precision = find_precision(options.precision).name};
+                        .precision = &find_precision(options.precision)};
   if (!options.largest_layer.empty()) {
     input.largest_layer = read_count("--largest-layer", options.largest_layer);
   } else if (const PublishedModel* model = model_of(options)) {

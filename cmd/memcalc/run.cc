@@ -26,7 +26,8 @@ PlannedRun plan_on(const RunConfig& config, int gpus, const Environment& environ
 // The most of a quantity on each number of GPUs.
 void add_solutions(Report& report, const MemcalcOptions& options, const RunConfig& config,
                    const Environment& environment, uint64_t limit_bytes) {
-  const Quantity<RunConfig>& quantity = find_row(run_quantities(), options.solve, "--solve");
+  const Quantity<RunConfig>& quantity =
+      find_row(run_quantities(), name_of(*options.solve), "--solve");
   std::vector<RunSolution> solutions;
   for (const int gpus : gpus_of(options)) {
     const Network network = network_of_run(config, {.nproc = gpus}, environment);
@@ -64,7 +65,7 @@ int plan_memory_of_run(const MemcalcOptions& options, MemcalcView view) {
   if (view.limit_bytes)
     report.facts.push_back({{"limit_bytes", "limit", Style::kBytes}, int64_t(*view.limit_bytes)});
   add_limit_rule(report, options.limit);
-  if (!options.solve.empty()) {
+  if (options.solve) {
     add_solutions(report, options, config, environment, *view.limit_bytes);
     print(report, options.format);
     return kExitOk;

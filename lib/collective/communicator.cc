@@ -26,9 +26,10 @@ class Communicator::Impl {
   ~Impl();
 
   [[nodiscard]] Engine& engine() const { return *engine_; }
-  void run(const Call& call, const ConstMemory& input, const Memory& output);
-  [[nodiscard]] Pending start(const Call& call, ConstMemory input, Memory output);
-  void enqueue(const Call& call, const ConstMemory& input, const Memory& output, Stream& stream);
+  // By reference: a copy of what was just written field by field costs as much as a cache miss.
+  void run(const PlacedCall& placed);
+  [[nodiscard]] Pending start(const PlacedCall& placed);
+  void enqueue(const PlacedCall& placed, Stream& stream);
   void check_failures() const { state_->check(); }
   void note_message(bool sends, int peer, ConstMemory data);
   void begin_group();
@@ -39,9 +40,8 @@ class Communicator::Impl {
   void set_selection(const SelectionSettings& settings);
 
  private:
-  // By reference: a copy of what was just written field by field costs as much as a cache miss.
-  void check(const Call& call, const ConstMemory& input, const Memory& output);
-  void execute(const Call& call, const ConstMemory& input, const Memory& output);
+  void check(const PlacedCall& placed);
+  void execute(const PlacedCall& placed);
   void settle();
   template <class What, class Act>
   void guard(const What& what, const Act& act);
@@ -87,7 +87,8 @@ Communicator::Impl::~Impl() {
 
 // On the caller's thread, before anything has begun. What was checked last needs no check: callers
 // repeat their calls.
-void Communicator::Impl::check(const Call& call, const ConstMemory& input, const Memory& output) {
+void Communicator::Impl::check(const PlacedCall& placed) {
+  const auto& [call, input, output] = placed;
   const bool host = input.space == MemorySpace::kHost && output.space == MemorySpace::kHost;
   if (!host && !engine_->supports_memory(MemorySpace::kCuda)) {
     fail(ErrorKind::kUnavailable,
@@ -108,19 +109,19 @@ void Communicator::Impl::check(const Call& call, const ConstMemory& input, const
   GXP_ASSERT(input.bytes == checked_->input_bytes && output.bytes == checked_->output_bytes);
 }
 
-void Communicator::Impl::run(const Call& call, const ConstMemory& input, const Memory& output) {
-  check(call, input, output);
+void Communicator::Impl::run(const PlacedCall& placed) {
+  check(placed);
   settle();
-  execute(call, input, output);
+  execute(placed);
 }
 
-Pending Communicator::Impl::start(const Call& call, ConstMemory input, Memory output) {
-  check(call, input, output);
+Pending Communicator::Impl::start(const PlacedCall& placed) {
+  check(placed);
   if (engine_->queues_calls()) state_->watch.drain();
   ++started_;
-  return state_->queue.push([this, call, input, output] {
+  return state_->queue.push([this, placed] {
     const Done done{started_};
-    execute(call, input, output);
+    execute(placed);
   });
 }
 
@@ -142,9 +143,9 @@ void Communicator::Impl::settle() {
   if (engine_->queues_calls()) state_->watch.drain();
 }
 
-void Communicator::Impl::enqueue(const Call& call, const ConstMemory& input, const Memory& output,
-                                 Stream& stream) {
-  check(call, input, output);
+void Communicator::Impl::enqueue(const PlacedCall& placed, Stream& stream) {
+  check(placed);
+  const auto& [call, input, output] = placed;
   if (!engine_->queues_calls() || is_host_memory(input) || is_host_memory(output) ||
       call.collective == Collective::kBarrier)
     fail(ErrorKind::kUsage, "queue {}: engine '{}' {}", to_string(call), engine_->name(),
@@ -160,11 +161,13 @@ void Communicator::Impl::enqueue(const Call& call, const ConstMemory& input, con
         });
 }
 
-void Communicator::Impl::execute(const Call& call, const ConstMemory& input, const Memory& output) {
-  Call numbered = call;
+void Communicator::Impl::execute(const PlacedCall& placed) {
+  Call numbered = placed.call;
   numbered.sequence = sequence_++;
   guard([&] { return to_string(numbered); },
-        [&](Deadline deadline) { engine_->execute(numbered, input, output, deadline); });
+        [&](Deadline deadline) {
+          engine_->execute(numbered, placed.input, placed.output, deadline);
+        });
 }
 
 void Communicator::Impl::set_selection(const SelectionSettings& settings) {
@@ -264,50 +267,51 @@ uint64_t Communicator::bytes_sent_between_hosts() const {
 void Communicator::abort(std::string_view reason) noexcept { impl_->engine().abort(reason); }
 
 void Communicator::run(const Call& call, ConstMemory input, Memory output) {
-  impl_->run(call, input, output);
+  impl_->run({call, input, output});
 }
 bool Communicator::queues_calls() const { return impl_->engine().queues_calls(); }
 void Communicator::enqueue(const Call& call, ConstMemory input, Memory output, Stream& stream) {
-  impl_->enqueue(call, input, output, stream);
+  impl_->enqueue({call, input, output}, stream);
 }
 void Communicator::check() const { impl_->check_failures(); }
 Pending Communicator::start(const Call& call, ConstMemory input, Memory output) {
-  return impl_->start(call, input, output);
+  return impl_->start({call, input, output});
 }
 
-void Communicator::run_in_place(const Call& call, Memory data) {
-  const InPlace placed = in_place(call, data, rank(), world_size());
-  impl_->run(placed.call, placed.input, placed.output);
+PlacedCall Communicator::whole(const Call& call, Memory data) const {
+  return in_place(call, data, rank(), world_size());
 }
+void Communicator::run_in_place(const Call& call, Memory data) { impl_->run(whole(call, data)); }
 Pending Communicator::start_in_place(const Call& call, Memory data) {
-  const InPlace placed = in_place(call, data, rank(), world_size());
-  return impl_->start(placed.call, placed.input, placed.output);
+  return impl_->start(whole(call, data));
 }
 void Communicator::all_reduce(Memory data, DType dtype, ReduceOp op) {
-  run_in_place({.collective = Collective::kAllReduce, .dtype = dtype, .op = op}, data);
+  impl_->run(whole({.collective = Collective::kAllReduce, .dtype = dtype, .op = op}, data));
 }
 Pending Communicator::start_all_reduce(Memory data, DType dtype, ReduceOp op) {
-  return start_in_place({.collective = Collective::kAllReduce, .dtype = dtype, .op = op}, data);
+  return impl_->start(
+      whole({.collective = Collective::kAllReduce, .dtype = dtype, .op = op}, data));
 }
 void Communicator::reduce_scatter(Memory data, DType dtype, ReduceOp op) {
-  run_in_place({.collective = Collective::kReduceScatter, .dtype = dtype, .op = op}, data);
+  impl_->run(whole({.collective = Collective::kReduceScatter, .dtype = dtype, .op = op}, data));
 }
 Pending Communicator::start_reduce_scatter(Memory data, DType dtype, ReduceOp op) {
-  return start_in_place({.collective = Collective::kReduceScatter, .dtype = dtype, .op = op}, data);
+  return impl_->start(
+      whole({.collective = Collective::kReduceScatter, .dtype = dtype, .op = op}, data));
 }
 void Communicator::all_gather(Memory data, DType dtype) {
-  run_in_place({.collective = Collective::kAllGather, .dtype = dtype}, data);
+  impl_->run(whole({.collective = Collective::kAllGather, .dtype = dtype}, data));
 }
 Pending Communicator::start_all_gather(Memory data, DType dtype) {
-  return start_in_place({.collective = Collective::kAllGather, .dtype = dtype}, data);
+  return impl_->start(whole({.collective = Collective::kAllGather, .dtype = dtype}, data));
 }
 void Communicator::broadcast(Memory data, int root) {
-  run_in_place({.collective = Collective::kBroadcast, .root = root}, data);
+  impl_->run(whole({.collective = Collective::kBroadcast, .root = root}, data));
 }
 Pending Communicator::start_broadcast(Memory data, int root) {
-  return start_in_place({.collective = Collective::kBroadcast, .root = root}, data);
+  return impl_->start(whole({.collective = Collective::kBroadcast, .root = root}, data));
 }
-void Communicator::barrier() { impl_->run({}, {}, {}); }
+void Communicator::barrier() { impl_->run({}); }
 
 void Communicator::send(int to, ConstMemory data) { impl_->note_message(true, to, data); }
 void Communicator::recv(int from, Memory data) { impl_->note_message(false, from, data); }

@@ -195,6 +195,7 @@ class Communicator {
  private:
   class Impl;
   explicit Communicator(std::unique_ptr<Impl> impl);
+  [[nodiscard]] PlacedCall whole(const Call& call, Memory data) const;  // in place
   std::unique_ptr<Impl> impl_;
 };
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <bit>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -64,7 +65,7 @@ void TokenFile::read_header(int fd) {
 }
 
 void TokenFile::read_rows() {
-  stored_ = Stored::kI32;
+  type_ = {4, true};
   token_count_ = bytes_ / sizeof(int32_t);
   if (bytes_ % sizeof(int32_t) != 0)
     fail(ErrorKind::kCorrupt,
@@ -74,7 +75,7 @@ void TokenFile::read_rows() {
 
 void TokenFile::read_shard(int fd) {
   const bool is_narrow = kind_ == DataKind::kShard16;
-  stored_ = is_narrow ? Stored::kU16 : Stored::kU32;
+  type_ = {is_narrow ? 2U : 4U, false};
   const int known_version = is_narrow ? 1 : 7;
   if (bytes_ < kShardHeaderBytes)
     fail(ErrorKind::kCorrupt,
@@ -89,7 +90,7 @@ void TokenFile::read_shard(int fd) {
          path_, header.version, header.magic, known_version);
   first_byte_ = kShardHeaderBytes;
   token_count_ = header.token_count;
-  const uint64_t needed = kShardHeaderBytes + token_count_ * (is_narrow ? 2 : 4);
+  const uint64_t needed = kShardHeaderBytes + token_count_ * type_.bytes;
   if (bytes_ < needed)
     fail(ErrorKind::kCorrupt,
          "read tokens from {}: truncated: the header declares {} tokens in {} bytes, the file has "
@@ -100,19 +101,18 @@ void TokenFile::read_shard(int fd) {
 void TokenFile::read_numpy(int fd) {
   struct Type {
     std::string_view name;
-    Stored stored;
-    uint64_t bytes;
+    TokenType type;
   };
-  constexpr std::array kTypes = {Type{"|u1", Stored::kU8, 1},  Type{"|i1", Stored::kI8, 1},
-                                 Type{"<u2", Stored::kU16, 2}, Type{"<i2", Stored::kI16, 2},
-                                 Type{"<u4", Stored::kU32, 4}, Type{"<i4", Stored::kI32, 4},
-                                 Type{"<u8", Stored::kI64, 8}, Type{"<i8", Stored::kI64, 8}};
+  constexpr std::array kTypes = {Type{"|u1", {1, false}}, Type{"|i1", {1, true}},
+                                 Type{"<u2", {2, false}}, Type{"<i2", {2, true}},
+                                 Type{"<u4", {4, false}}, Type{"<i4", {4, true}},
+                                 Type{"<u8", {8, false}}, Type{"<i8", {8, true}}};
   std::string head(std::min(bytes_, kMaxNumpyHeader), '\0');
   read_bytes(fd, 0, std::as_writable_bytes(std::span(head)));
   const NumpyHeader header =
       parse_numpy_header(head, "read tokens from " + path_ + ": its .npy header");
-  const auto* const type = std::ranges::find(kTypes, header.type, &Type::name);
-  if (type == kTypes.end())
+  const auto* const known = std::ranges::find(kTypes, header.type, &Type::name);
+  if (known == kTypes.end())
     fail(ErrorKind::kCorrupt,
          "read tokens from {}: an array of type '{}'; tokens are little-endian integers of 8 to 64 "
          "bits",
@@ -123,20 +123,20 @@ void TokenFile::read_numpy(int fd) {
          "read tokens from {}: an array of {} dimensions{}; expected one dimension (a stream of "
          "tokens), or two (rows)",
          path_, dimensions, header.columns_first ? " in column-major order" : "");
-  stored_ = type->stored;
+  type_ = known->type;
   first_byte_ = header.bytes;
   row_tokens_ = dimensions == 2 ? header.shape[1] : 0;
-  token_count_ = (bytes_ - first_byte_) / type->bytes;
+  token_count_ = (bytes_ - first_byte_) / type_.bytes;
   // Divided, not multiplied: the header may tell any sizes.
   const uint64_t rows = row_tokens_ > 0 ? token_count_ / row_tokens_ : token_count_;
-  const bool is_whole = (bytes_ - first_byte_) % type->bytes == 0 && rows == header.shape[0] &&
+  const bool is_whole = (bytes_ - first_byte_) % type_.bytes == 0 && rows == header.shape[0] &&
                         (row_tokens_ == 0 || token_count_ % row_tokens_ == 0) &&
                         (dimensions == 1 || row_tokens_ > 0);
   if (!is_whole)
     fail(ErrorKind::kCorrupt,
          "read tokens from {}: its .npy header declares ({}) elements of {} bytes, but {} bytes "
          "follow",
-         path_, joined(header.shape, ", "), type->bytes, bytes_ - first_byte_);
+         path_, joined(header.shape, ", "), type_.bytes, bytes_ - first_byte_);
 }
 
 std::string TokenFile::hash(size_t most_blocks) const {
@@ -151,21 +151,27 @@ std::string TokenFile::hash(size_t most_blocks) const {
 
 void TokenFile::read(uint64_t begin, size_t count, int vocab_size, int32_t* out) const {
   GXP_ASSERT(begin <= token_count_ && count <= token_count_ - begin);
-  switch (stored_) {
-    case Stored::kU8:
-      return copy<uint8_t>(begin, count, vocab_size, out);
-    case Stored::kI8:
-      return copy<int8_t>(begin, count, vocab_size, out);
-    case Stored::kU16:
-      return copy<uint16_t>(begin, count, vocab_size, out);
-    case Stored::kI16:
-      return copy<int16_t>(begin, count, vocab_size, out);
-    case Stored::kU32:
-      return copy<uint32_t>(begin, count, vocab_size, out);
-    case Stored::kI32:
-      return copy<int32_t>(begin, count, vocab_size, out);
-    case Stored::kI64:
-      return copy<int64_t>(begin, count, vocab_size, out);
+  const Fd opened = fd_.valid() ? Fd() : open();
+  const int fd = fd_.valid() ? fd_.get() : opened.get();
+  const auto [bytes, is_signed] = type_;
+  // A token is loaded as 8 bytes and masked: shifts by a variable would take twice as long.
+  std::array<std::byte, kBufferBytes + sizeof(uint64_t)> buffer;
+  const uint64_t mask = ~uint64_t{0} >> 8 * (sizeof(uint64_t) - bytes);
+  const uint64_t sign = is_signed ? mask / 2 + 1 : 0;
+  for (size_t done = 0; done < count;) {
+    const size_t piece = std::min(kBufferBytes / bytes, count - done);
+    read_bytes(fd, first_byte_ + (begin + done) * bytes, std::span(buffer).first(piece * bytes));
+    for (size_t i = 0; i < piece; ++i, ++done) {
+      uint64_t bits;
+      std::memcpy(&bits, buffer.data() + i * bytes, sizeof bits);
+      const auto token = int64_t(((bits & mask) ^ sign) - sign);  // sign-extended
+      if (token < 0 || token >= vocab_size)
+        fail(ErrorKind::kCorrupt,
+             "read tokens from {}: token {} at position {} is outside the vocabulary of {} ids; "
+             "raise model.vocab_size or correct the file",
+             path_, token, begin + done, vocab_size);
+      out[done] = int32_t(token);
+    }
   }
 }
 
@@ -180,26 +186,6 @@ void TokenFile::read_bytes(int fd, uint64_t at, std::span<std::byte> out) const 
            "not change files while a run reads them",
            path_, at + done, bytes_);
     done += size_t(got);
-  }
-}
-
-template <class Stored>
-void TokenFile::copy(uint64_t begin, size_t count, int vocab_size, int32_t* out) const {
-  const Fd opened = fd_.valid() ? Fd() : open();
-  const int fd = fd_.valid() ? fd_.get() : opened.get();
-  std::array<Stored, kBufferBytes / sizeof(Stored)> buffer;
-  for (size_t done = 0; done < count; done += buffer.size()) {
-    const auto tokens = std::span(buffer).first(std::min(buffer.size(), count - done));
-    read_bytes(fd, first_byte_ + (begin + done) * sizeof(Stored), std::as_writable_bytes(tokens));
-    for (size_t i = 0; i < tokens.size(); ++i) {
-      const auto token = int64_t{tokens[i]};
-      if (token < 0 || token >= vocab_size)
-        fail(ErrorKind::kCorrupt,
-             "read tokens from {}: token {} at position {} is outside the vocabulary of {} ids; "
-             "raise model.vocab_size or correct the file",
-             path_, token, begin + done + i, vocab_size);
-      out[done + i] = int32_t(token);
-    }
   }
 }
 

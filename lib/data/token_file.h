@@ -45,15 +45,17 @@ class TokenFile {
   void read(uint64_t begin, size_t count, int vocab_size, int32_t* out) const;
 
  private:
-  enum class Stored { kU8, kI8, kU16, kI16, kU32, kI32, kI64 };
+  // How a token is stored.
+  struct TokenType {
+    unsigned bytes = 1;
+    bool is_signed = false;
+  };
   [[nodiscard]] Fd open() const;
   void read_header(int fd);
   void read_rows();
   void read_shard(int fd);
   void read_numpy(int fd);
   void read_bytes(int fd, uint64_t at, std::span<std::byte> out) const;
-  template <class Stored>
-  void copy(uint64_t begin, size_t count, int vocab_size, int32_t* out) const;
 
   std::string path_;
   Fd fd_;                    // none: opened for each read
@@ -62,7 +64,7 @@ class TokenFile {
   uint64_t token_count_ = 0;
   uint64_t row_tokens_ = 0;
   DataKind kind_ = DataKind::kText;
-  Stored stored_ = Stored::kU8;
+  TokenType type_;
 };
 
 }  // namespace gxp

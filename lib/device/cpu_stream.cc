@@ -13,7 +13,7 @@ class CpuStream final : public Stream {
  public:
   explicit CpuStream(std::string_view name) : queue_(name) {}
 
-  void submit(const Work& work) override { queue_.push(work); }
+  void submit(const Work& work) override { queue_.push({.work = &work}); }
   void record(Event& event) override { dynamic_cast<CpuEvent&>(event).point = queue_.point(); }
   void wait(Event& event) override { queue_.wait(dynamic_cast<const CpuEvent&>(event).point); }
   void synchronize(Deadline deadline) override {

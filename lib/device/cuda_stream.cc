@@ -147,14 +147,14 @@ class CudaStream final : public Stream {
     return stream_.get();
   }
 
-  void submit(const Work& work) override { queue_.push(work); }
+  void submit(const Work& work) override { queue_.push({.work = &work}); }
 
   void record(Event& event) override {
     auto& marker = dynamic_cast<CudaEvent&>(event);
-    queue_.push([this, &marker] {
+    queue_.push({.act = [this, &marker] {
       check_cuda(cudaEventRecord(marker.native(), stream_.get()),
                  fmt::format("record an event on stream '{}'", name_));
-    });
+    }});
     marker.recorded = queue_.point();
   }
 
@@ -164,10 +164,10 @@ class CudaStream final : public Stream {
     auto& marker = dynamic_cast<CudaEvent&>(event);
     if (marker.recorded.progress == nullptr) return;
     queue_.wait(marker.recorded);
-    queue_.push([this, &marker] {
+    queue_.push({.act = [this, &marker] {
       check_cuda(cudaStreamWaitEvent(stream_.get(), marker.native(), 0),
                  fmt::format("let stream '{}' wait for an event", name_));
-    });
+    }});
   }
 
   void synchronize(Deadline deadline) override {

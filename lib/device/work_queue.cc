@@ -2,13 +2,6 @@
 
 #include <pthread.h>
 
-#include <atomic>
-#include <condition_variable>
-#include <deque>
-#include <exception>
-#include <mutex>
-#include <string>
-#include <thread>
 #include <utility>
 
 #include "lib/base/cpu_pause.h"
@@ -65,139 +58,109 @@ class QueueProgress {
   std::atomic<uint64_t> done_{0};  // changed under mutex_, so that no waiter misses it
 };
 
-namespace {
-
-// One of: a work to run, an act that no error keeps from running, a point of another queue to wait
-// for.
-struct QueueEntry {
-  const Work* work = nullptr;
-  std::function<void()> act;
-  QueuePoint point;
-};
-
-}  // namespace
-
-struct WorkQueue::Impl {
-  Impl(std::string_view the_name, std::function<void()> at_start,
-       std::function<void(const Work&)> the_run)
-      : name(the_name),
-        run_work(std::move(the_run)),
-        thread(
-            [this, at_start = std::move(at_start), rank = log_rank()](const std::stop_token& stop) {
-              ::pthread_setname_np(::pthread_self(), name.substr(0, 15).c_str());
-              set_log_rank(rank);
-              if (at_start) attempt(at_start);
-              serve(stop);
-            }) {}
-
-  void push(QueueEntry entry) {
-    {
-      const std::lock_guard lock(mutex);
-      entries.push_back(std::move(entry));
-      queued.fetch_add(1, std::memory_order_release);
-    }
-    arrived.notify_one();
-  }
-
-  std::string describe_running() {
-    const std::lock_guard lock(mutex);
-    return running == nullptr ? "what it waits for on another stream"
-                              : fmt::format("'{}'", running->name);
-  }
-
-  void serve(const std::stop_token& stop) {
-    for (uint64_t taken = 0; wait_for_entry(taken, stop); ++taken) {
-      const QueueEntry entry = take();
-      if (entry.point.progress != nullptr) attempt([&] { await(entry.point); });
-      if (entry.act) attempt(entry.act);
-      if (entry.work != nullptr && !stop.stop_requested()) run(*entry.work);
-      progress->advance();
-    }
-  }
-
-  // False when the queue is to end and is empty.
-  bool wait_for_entry(uint64_t taken, const std::stop_token& stop) {
-    const auto has_arrived = [&] { return queued.load(std::memory_order_acquire) > taken; };
-    if (spin_until(has_arrived)) return true;
-    std::unique_lock lock(mutex);
-    return arrived.wait(lock, stop, has_arrived);
-  }
-
-  void await(const QueuePoint& point) const {
-    if (point.progress->wait(point.count, Deadline::after(kComputeTimeout))) return;
-    fail(ErrorKind::kDevice,
-         "stream '{}': another stream that it waits for has made no progress for {} h", name,
-         kComputeTimeout.count());
-  }
-
-  QueueEntry take() {
-    const std::lock_guard lock(mutex);
-    QueueEntry entry = std::move(entries.front());
-    entries.pop_front();
-    running = error ? nullptr : entry.work;
-    return entry;
-  }
-
-  void run(const Work& work) {
-    if (running == nullptr) return;  // skipped, after an error
-    if (run_work)
-      attempt([&] { run_work(work); });
-    else
-      attempt(work.run);
-    const std::lock_guard lock(mutex);
-    running = nullptr;
-  }
-
-  // Only this thread sets `error`, and rethrow() clears it when nothing runs.
-  void attempt(const std::function<void()>& act) {
-    try {
-      act();
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!error) error = std::current_exception();
-    }
-  }
-
-  const std::string name;
-  const std::function<void(const Work&)> run_work;
-  const std::shared_ptr<QueueProgress> progress = std::make_shared<QueueProgress>();  // QueuePoint
-  std::atomic<uint64_t> queued{0};  // changed under mutex, so that the thread misses no entry
-  std::mutex mutex;                 // guards the four below
-  std::condition_variable_any arrived;
-  std::deque<QueueEntry> entries;
-  const Work* running = nullptr;
-  std::exception_ptr error;
-  std::jthread thread;  // last: is asked to stop and joined before what it uses goes
-};
-
 WorkQueue::WorkQueue(std::string_view name, std::function<void()> at_start,
                      std::function<void(const Work&)> run)
-    : impl_(std::make_unique<Impl>(name, std::move(at_start), std::move(run))) {}
+    : name_(name),
+      run_(std::move(run)),
+      progress_(std::make_shared<QueueProgress>()),
+      thread_([this, rank = log_rank()](const std::stop_token& stop) {
+        ::pthread_setname_np(::pthread_self(), name_.substr(0, 15).c_str());
+        set_log_rank(rank);
+        serve(stop);
+      }) {
+  if (at_start) push({.act = std::move(at_start)});
+}
+
 WorkQueue::~WorkQueue() = default;
 
-void WorkQueue::push(const Work& work) { impl_->push({&work, {}, {}}); }
-void WorkQueue::push(std::function<void()> act) { impl_->push({nullptr, std::move(act), {}}); }
+void WorkQueue::push(QueueEntry entry) {
+  {
+    const std::lock_guard lock(mutex_);
+    entries_.push_back(std::move(entry));
+    queued_.fetch_add(1, std::memory_order_release);
+  }
+  arrived_.notify_one();
+}
+
+void WorkQueue::serve(const std::stop_token& stop) {
+  for (uint64_t taken = 0; wait_for_entry(taken, stop); ++taken) {
+    const QueueEntry entry = take();
+    std::exception_ptr failure;
+    try {
+      if (entry.point.progress != nullptr) await(entry.point);
+      if (entry.act) entry.act();
+      if (running_ != nullptr && !stop.stop_requested()) {
+        if (run_)
+          run_(*running_);
+        else
+          running_->run();
+      }
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    finish(std::move(failure));
+  }
+}
+
+// False when the queue is to end and is empty.
+bool WorkQueue::wait_for_entry(uint64_t taken, const std::stop_token& stop) {
+  const auto has_arrived = [&] { return queued_.load(std::memory_order_acquire) > taken; };
+  if (spin_until(has_arrived)) return true;
+  std::unique_lock lock(mutex_);
+  return arrived_.wait(lock, stop, has_arrived);
+}
+
+// After an error a work is skipped. Only this thread sets error_, and rethrow() clears it when
+// nothing runs.
+QueueEntry WorkQueue::take() {
+  const std::lock_guard lock(mutex_);
+  QueueEntry entry = std::move(entries_.front());
+  entries_.pop_front();
+  running_ = error_ ? nullptr : entry.work;
+  return entry;
+}
+
+void WorkQueue::await(const QueuePoint& point) const {
+  if (point.progress->wait(point.count, Deadline::after(kComputeTimeout))) return;
+  fail(ErrorKind::kDevice,
+       "stream '{}': another stream that it waits for has made no progress for {} h", name_,
+       kComputeTimeout.count());
+}
+
+// The work may be gone once the progress says that it is done, so nothing names it from then on.
+void WorkQueue::finish(std::exception_ptr failure) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::move(failure);
+    running_ = nullptr;
+  }
+  progress_->advance();
+}
 
 void WorkQueue::wait(const QueuePoint& point) {
-  if (point.progress == nullptr || point.progress == impl_->progress) return;
-  if (!point.progress->passed(point.count)) impl_->push({nullptr, {}, point});
+  if (point.progress == nullptr || point.progress == progress_) return;
+  if (!point.progress->passed(point.count)) push({.point = point});
 }
 
-QueuePoint WorkQueue::point() const {
-  return {impl_->progress, impl_->queued.load(std::memory_order_relaxed)};
-}
+QueuePoint WorkQueue::point() const { return {progress_, queued_.load(std::memory_order_relaxed)}; }
 
 void WorkQueue::drain(Deadline deadline) {
-  if (impl_->progress->wait(impl_->queued.load(std::memory_order_relaxed), deadline)) return;
-  fail(ErrorKind::kDevice, "synchronise stream '{}': {} has not finished after {:g} s", impl_->name,
-       impl_->describe_running(), deadline.seconds());
+  if (progress_->wait(queued_.load(std::memory_order_relaxed), deadline)) return;
+  fail(ErrorKind::kDevice, "synchronise stream '{}': {} has not finished after {:g} s", name_,
+       describe_running(), deadline.seconds());
+}
+
+std::string WorkQueue::describe_running() {
+  const std::lock_guard lock(mutex_);
+  return running_ == nullptr ? "what it waits for on another stream"
+                             : fmt::format("'{}'", running_->name);
 }
 
 void WorkQueue::rethrow() {
   std::exception_ptr error;
   {
-    const std::lock_guard lock(impl_->mutex);
-    error = std::exchange(impl_->error, nullptr);
+    const std::lock_guard lock(mutex_);
+    error = std::exchange(error_, nullptr);
   }
   if (error) std::rethrow_exception(error);
 }

@@ -5,10 +5,17 @@
 // were queued before, so queues can never wait for each other in a circle.
 #pragma once
 
+#include <atomic>
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <string>
 #include <string_view>
+#include <thread>
 
 #include "lib/base/deadline.h"
 #include "lib/device/stream.h"
@@ -22,6 +29,14 @@ struct QueuePoint {
   // Owned by the queue, its points and the queued waits for those: a point may outlive its queue.
   std::shared_ptr<QueueProgress> progress;  // null: passed
   uint64_t count = 0;
+};
+
+// One of: a work to run, which stays alive and unchanged until drain() has returned; an act that no
+// error keeps from running; a point of another queue to wait for.
+struct QueueEntry {
+  const Work* work = nullptr;
+  std::function<void()> act{};
+  QueuePoint point{};
 };
 
 // The thread is named after the queue (the first 15 letters) and logs for the caller's rank.
@@ -40,9 +55,7 @@ class WorkQueue {
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
-  // The work stays alive and unchanged until drain() has returned.
-  void push(const Work& work);
-  void push(std::function<void()> act);
+  void push(QueueEntry entry);
   // Work that is pushed from now on starts only after the point.
   void wait(const QueuePoint& point);
   // The end of all that was pushed so far.
@@ -54,8 +67,23 @@ class WorkQueue {
   void rethrow();
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  void serve(const std::stop_token& stop);
+  bool wait_for_entry(uint64_t taken, const std::stop_token& stop);
+  QueueEntry take();
+  void await(const QueuePoint& point) const;
+  void finish(std::exception_ptr failure);
+  std::string describe_running();
+
+  const std::string name_;
+  const std::function<void(const Work&)> run_;
+  const std::shared_ptr<QueueProgress> progress_;  // owners: QueuePoint
+  std::atomic<uint64_t> queued_{0};  // changed under mutex_, so that the thread misses no entry
+  std::mutex mutex_;                 // guards the four below
+  std::condition_variable_any arrived_;
+  std::deque<QueueEntry> entries_;
+  const Work* running_ = nullptr;  // written by the thread alone
+  std::exception_ptr error_;
+  std::jthread thread_;  // last: is asked to stop and joined before what it uses goes
 };
 
 }  // namespace gxp

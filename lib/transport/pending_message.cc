@@ -37,23 +37,18 @@ PendingMessage make_combine(int peer, Tag tag, Memory target, const Combiner& co
 
 namespace {
 
-void combine(PendingMessage& receive, const std::byte* arrived, size_t bytes) {
-  const Combiner& combiner = receive.combiner;
-  if (bytes > 0) combiner.apply(combiner.context, receive.target + receive.moved, arrived, bytes);
-  receive.moved += bytes;
-}
-
 // Adds to the element that is split; returns how many bytes it took.
 size_t complete_element(PendingMessage& receive, ConstMemory arrived) {
-  const size_t element = receive.combiner.element_bytes;
+  const Combiner& combiner = receive.combiner;
+  const size_t element = combiner.element_bytes;
   const size_t before = receive.moved % element;
   if (before == 0) return 0;
   const size_t count = std::min(element - before, arrived.bytes);
   std::memcpy(receive.split.data() + before, arrived.data, count);
   receive.moved += count;
-  if (before + count < element) return count;
-  receive.moved -= element;
-  combine(receive, receive.split.data(), element);
+  if (before + count == element)
+    combiner.apply(combiner.context, receive.target + receive.moved - element, receive.split.data(),
+                   element);
   return count;
 }
 
@@ -64,13 +59,14 @@ bool suits(const std::byte* address, size_t element_bytes) {
 }  // namespace
 
 void deliver(PendingMessage& receive, ConstMemory arrived) {
-  const size_t element = receive.combiner.element_bytes;
+  const Combiner& combiner = receive.combiner;
+  const size_t element = combiner.element_bytes;
   if (receive.device != nullptr) {
     receive.device->copy({receive.target + receive.moved, arrived.bytes, receive.space}, arrived);
     receive.moved += arrived.bytes;
     return;
   }
-  if (receive.combiner.apply == nullptr) {
+  if (combiner.apply == nullptr) {
     std::memcpy(receive.target + receive.moved, arrived.data, arrived.bytes);
     receive.moved += arrived.bytes;
     return;
@@ -78,13 +74,18 @@ void deliver(PendingMessage& receive, ConstMemory arrived) {
   size_t at = complete_element(receive, arrived);
   const size_t end = at + (arrived.bytes - at) / element * element;
   alignas(64) std::array<std::byte, 4096> aligned;
-  while (at < end && !suits(arrived.data + at, element)) {
-    const size_t count = std::min(end - at, aligned.size() / element * element);
-    std::memcpy(aligned.data(), arrived.data + at, count);
-    combine(receive, aligned.data(), count);
+  while (at < end) {
+    const std::byte* from = arrived.data + at;
+    size_t count = end - at;
+    if (!suits(from, element)) {
+      count = std::min(count, aligned.size() / element * element);
+      std::memcpy(aligned.data(), from, count);
+      from = aligned.data();
+    }
+    combiner.apply(combiner.context, receive.target + receive.moved, from, count);
+    receive.moved += count;
     at += count;
   }
-  combine(receive, arrived.data + at, end - at);
   std::memcpy(receive.split.data(), arrived.data + end, arrived.bytes - end);
   receive.moved += arrived.bytes - end;
 }

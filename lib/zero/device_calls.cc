@@ -45,7 +45,7 @@ void DeviceCalls::run(RankGroup group, Collective collective, const Tensor& data
     return in_place({.collective = collective, .dtype = data.dtype}, whole, communicator.rank(),
                     communicator.world_size());
   };
-  InPlace there = call_on(data.memory);
+  PlacedCall there = call_on(data.memory);
   if (apart.memory.data != nullptr) there.input = apart.memory;
   const bool on_host = data.memory.space == MemorySpace::kHost;
   if (!on_host && communicator.queues_calls())
@@ -60,7 +60,7 @@ void DeviceCalls::run(RankGroup group, Collective collective, const Tensor& data
     pinned_ = device_.allocate_host(bytes);
   }
   const Memory whole = pinned_.memory().slice(0, bytes);
-  const InPlace here = call_on(whole);
+  const PlacedCall here = call_on(whole);
   stream_.copy(whole.slice(size_t(here.input.data - whole.data), here.input.bytes), there.input);
   stream_.finish(Deadline::after(kComputeTimeout));
   communicator.run(here.call, here.input, here.output);

@@ -241,7 +241,7 @@ const std::vector<RefusedQuestion>& refused_questions() {
       {{"gpt2", "--pipeline-parallel", "3", "--gpus", "8"}, "a copy of the model takes 3"},
       {{"gpt2", "--compat", "paper", "--pipeline-parallel", "2"},
        "know no activations and no plan"},
-      {{"gpt2", "--solve", "rows", "--limit", "1GB"}, "must be gpus, batch, seq or layers"},
+      {{"gpt2", "--solve", "rows", "--limit", "1GB"}, "must be one of: gpus, batch, seq, layers"},
       {{"gpt2", "--solve", "gpus", "--limit", "1GB", "--gpus", "8"}, "leave out --gpus"},
       {{"gpt2", "--solve", "batch", "--limit", "1GB"}, "add --sequence"},
       {{"gpt2", "--solve", "seq", "--limit", "1GB", "--sequence", "8"}, "leave out --sequence"},

@@ -75,7 +75,7 @@ std::unique_ptr<GpuProcesses> play(const Scene& scene, int victim, int at) {
         if (scene.queued) {
           const std::unique_ptr<Stream> stream = gpu.device->make_stream("calls");
           stream->set_watch([&] { comm.check(); });
-          const InPlace placed = in_place(call, data, comm.rank(), comm.world_size());
+          const PlacedCall placed = in_place(call, data, comm.rank(), comm.world_size());
           comm.enqueue(placed.call, placed.input, placed.output, *stream);
           stream->finish(Deadline::after(20s));
         } else {

@@ -29,8 +29,8 @@ struct Caller {
     std::fill_n(values(), host.memory().bytes / sizeof(float), value);
   }
   void all_reduce(Communicator& comm) const {
-    const InPlace call = in_place({.collective = Collective::kAllReduce, .dtype = DType::kF32},
-                                  data.memory(), comm.rank(), comm.world_size());
+    const PlacedCall call = in_place({.collective = Collective::kAllReduce, .dtype = DType::kF32},
+                                     data.memory(), comm.rank(), comm.world_size());
     comm.enqueue(call.call, call.input, call.output, *stream);
   }
   // Until it is opened, the stream stands still.

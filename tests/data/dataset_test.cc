@@ -105,6 +105,20 @@ TEST_CASE("an array of integers is a stream, or rows, in every type that holds t
              Catch::Matchers::Contains("its rows have 3 tokens, but one sample takes 5"));
 }
 
+TEST_CASE("an array's tokens have the sign of its type", "[data]") {
+  const TokenDirectory dir;
+  const auto [type, token] = GENERATE(table<std::string, int64_t>({{"|u1", 255},
+                                                                   {"|i1", -1},
+                                                                   {"<u2", 65535},
+                                                                   {"<i2", -1},
+                                                                   {"<u4", 4294967295},
+                                                                   {"<i4", -1},
+                                                                   {"<i8", -1}}));
+  const Dataset data({dir.write_numpy("a.npy", type, "(5,)", {0, 1, 2, -1, 4}, 1)}, 4, 200);
+  CHECK_THAT(error_of([&] { sample_at(data, 0); }).message,
+             Catch::Matchers::Contains(fmt::format("token {} at position 3 is outside", token)));
+}
+
 TEST_CASE("a file that is no text, shard, array or rows is refused as what it is", "[data]") {
   using namespace std::string_literals;
   const TokenDirectory dir;

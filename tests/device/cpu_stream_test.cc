@@ -122,6 +122,26 @@ TEST_CASE("synchronise names the work that is not done at the deadline") {
   CHECK_NOTHROW(stream->synchronize(soon()));
 }
 
+TEST_CASE("synchronise names no work that is done where the stream waits for another") {
+  const auto compute = make_cpu_stream("compute");
+  const auto communication = make_cpu_stream("communication");
+  const auto ready = make_cpu_event();
+  Gate gate;
+  std::promise<void> ended;
+  const Work reduce = work("all-reduce", [&] { ended.set_value(); });
+  compute->submit(gate.stop);
+  compute->record(*ready);
+  communication->submit(reduce);
+  ended.get_future().wait();
+  communication->wait(*ready);
+  CHECK_THROWS_WITH(communication->synchronize(Deadline::after(20ms)),
+                    Catch::Matchers::Contains("what it waits for on another stream"));
+  CHECK_THROWS_WITH(compute->synchronize(Deadline::after(20ms)),
+                    Catch::Matchers::Contains("'gate' has not finished"));
+  gate.opened.set_value();
+  CHECK_NOTHROW(communication->synchronize(soon()));
+}
+
 TEST_CASE("a stream may be destroyed with work in its queue, and its events are then passed") {
   const auto event = make_cpu_event();
   const Work nothing = work("nothing", [] {});

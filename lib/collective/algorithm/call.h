@@ -50,14 +50,14 @@ struct Extents {
 };
 Extents extents_of(const Call& call, int rank, int world_size);
 
-// A call in place.
-struct InPlace {
+// A call and this rank's memory for it, of the sizes of extents_of().
+struct PlacedCall {
   Call call;
   ConstMemory input;
   Memory output;
 };
-// `data` is the whole logical buffer, and says its count.
-inline InPlace in_place(Call call, Memory data, int rank, int world_size) {
+// In place: `data` is the whole logical buffer, and says its count.
+inline PlacedCall in_place(Call call, Memory data, int rank, int world_size) {
   const size_t element_bytes = size_of(call.dtype);
   GXP_ASSERT(data.bytes % element_bytes == 0);
   call.count = data.bytes / element_bytes;

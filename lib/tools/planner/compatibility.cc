@@ -15,12 +15,18 @@ constexpr std::array kAllStages = {0, 1, 2, 3};
 constexpr std::array k2And3 = {2, 3};
 
 constexpr std::array kCalculators = {
-    Calculator{"paper", kAllStages, ask_paper},
-    Calculator{"deepspeed", k2And3, ask_deepspeed},
+    Calculator{"paper", kAllStages, false, ask_paper},
+    Calculator{"deepspeed", k2And3, true, ask_deepspeed},
 };
 
 // DeepSpeed's main memory is 6 bytes times parameters times GPUs: with more, 64 bits overflow.
 constexpr double kMostParameterCopies = 1e18;
+
+// The mixed precision of the ZeRO paper: 16 bits, with master weights and moments in float32.
+bool is_mixed(const Precision& precision) {
+  return precision.parameter == 2 && precision.gradient == 2 && precision.master == 4 &&
+         precision.moment == 4;
+}
 
 }  // namespace
 
@@ -30,12 +36,12 @@ Support answers(const Calculator& calculator, const CalculatorInput& input) {
   if (std::ranges::find(calculator.stages, input.stage) == calculator.stages.end())
     return {false, fmt::format("it has no answer for stage {}; use --stage {}", input.stage,
                                joined(calculator.stages, ","))};
-  if (input.precision != "bf16" && input.precision != "fp16")
-    return {false,
-            fmt::format("it does not know precision {}; use one of: bf16, fp16", input.precision)};
+  if (!is_mixed(*input.precision))
+    return {false, fmt::format("it does not know precision {}; use one of: bf16, fp16",
+                               input.precision->name)};
   if (double(input.parameters) * input.gpus > kMostParameterCopies)
     return {false, "parameters x GPUs exceed 1e18, its limit; use fewer GPUs"};
-  if (calculator.name == "deepspeed" && input.stage == 3 && input.largest_layer == 0)
+  if (calculator.by_hosts && input.stage == 3 && input.largest_layer == 0)
     return {false,
             "stage 3 depends on the largest layer, which --params does not give; add "
             "--largest-layer, or name a model"};

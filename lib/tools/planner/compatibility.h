@@ -25,7 +25,7 @@ struct CalculatorInput {
   int gpus = 1;
   int gpus_per_host = 1;  // divides gpus
   int stage = 0;
-  std::string_view precision = "bf16";  // a name of precisions() in model_states.h
+  const Precision* precision = &kBf16;
 
   [[nodiscard]] int hosts() const { return gpus / gpus_per_host; }
 };
@@ -41,6 +41,7 @@ struct CalculatorAnswer {
 struct Calculator {
   std::string_view name;        // "deepspeed"
   std::span<const int> stages;  // the options for which it has an answer
+  bool by_hosts;  // depends on the GPUs of a host, and for stage 3 on the largest layer
   std::vector<CalculatorAnswer> (*answer)(const CalculatorInput& input);
 };
 

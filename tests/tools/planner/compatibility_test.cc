@@ -103,7 +103,7 @@ TEST_CASE("a tool that has no answer says why and what to ask instead", "[estima
   question.stage = 2;
   CHECK_THROWS_WITH(ask("deepspeed", question), Catch::Contains("use fewer GPUs"));
   question.parameters = 1;
-  question.precision = "pure-bf16";
+  question.precision = &find_precision("pure-bf16");
   CHECK_THROWS_WITH(ask("paper", question), Catch::Contains("does not know precision pure-b"));
   CHECK_THROWS_WITH(find_calculator("deepsped"), Catch::Contains("did you mean 'deepspeed'"));
 }

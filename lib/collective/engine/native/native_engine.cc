@@ -130,19 +130,6 @@ void NativeEngine::tune(Deadline deadline) {
 
 std::string_view NativeEngine::transport_name() const { return state_->transport->name(); }
 
-// A rank learns where its peers' buffers lie only when all have published them.
-bool NativeEngine::execute_shared(const Call& call, ConstMemory input, Memory output,
-                                  Deadline deadline) {
-  if (call.collective == Collective::kBarrier)
-    return shared_->execute(call, input, output, deadline, {});
-  const CachedPlans& plans = plans_for(call);
-  const bool shares_ordinary = plans.methods.ordinary != SharedMethod::kMessages;
-  if (!shares_ordinary && plans.methods.communicator == SharedMethod::kMessages) return false;
-  if (!shared_->execute(call, input, output, deadline, plans.methods)) return false;
-  count_shared((shares_ordinary ? plans.ordinary : plans.communicator)->bytes_sent);
-  return true;
-}
-
 // Written by one thread at a time; an atomic add is a fence.
 void NativeEngine::count_shared(uint64_t bytes) {
   auto& all = state_->shared_bytes;
@@ -166,8 +153,14 @@ void NativeEngine::execute_on_device(const Call& call, ConstMemory input, Memory
 void NativeEngine::execute(const Call& call, ConstMemory input, Memory output, Deadline deadline) {
   if (input.space != MemorySpace::kHost || output.space != MemorySpace::kHost)
     return execute_on_device(call, input, output, deadline);
-  if (shared_ && execute_shared(call, input, output, deadline)) return;
-  const AlgorithmPlan& chosen = plans_for(call).ordinary->plan;
+  if (shared_ && call.collective == Collective::kBarrier) {
+    shared_->execute(call, input, output, deadline, {});  // has one way, and shares no bytes
+    return;
+  }
+  const CachedPlans& plans = plans_for(call);
+  if (shared_ && shared_->execute(call, input, output, deadline, plans.ways))
+    return count_shared(plans.shared_bytes);
+  const AlgorithmPlan& chosen = plans.ordinary->plan;
   state_->recorder.enter(call, chosen.algorithm->name, uint8_t(group_), Deadline::Clock::now());
   executor_.execute(
       {.algorithm = chosen.algorithm,
@@ -187,9 +180,11 @@ const NativeEngine::CachedPlans& NativeEngine::plans_for(const Call& call) {
            .ordinary = &plan_for(call, MemoryOrigin::kOrdinary),
            .communicator = &plan_for(call, MemoryOrigin::kCommunicator)};
   last_.methods = {.communicator = last_.communicator->plan.method,
-                   .ordinary = last_.ordinary->plan.method,
-                   .cma = limits_.cma,
-                   .open = !limits_.wanted};
+                .ordinary = last_.ordinary->plan.method,
+                .cma = limits_.cma,
+                .open = !limits_.wanted};
+  const bool shares_ordinary = last_.methods.ordinary != SharedMethod::kMessages;
+  last_.shared_bytes = (shares_ordinary ? last_.ordinary : last_.communicator)->bytes_sent;
   return last_;
 }
 

@@ -116,10 +116,10 @@ class NativeEngine final : public Engine {
     const CachedPlan* ordinary = nullptr;
     const CachedPlan* communicator = nullptr;
     SharedMethods methods{};
+    uint64_t shared_bytes = 0;  // that this rank gives if the call goes one of them
   };
   const CachedPlans& plans_for(const Call& call);
   const CachedPlan& plan_for(const Call& call, MemoryOrigin origin);
-  bool execute_shared(const Call& call, ConstMemory input, Memory output, Deadline deadline);
   void execute_on_device(const Call& call, ConstMemory input, Memory output, Deadline deadline);
   void count_shared(uint64_t bytes);
   // For gather.h: calls of this number.

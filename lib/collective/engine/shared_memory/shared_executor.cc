@@ -22,25 +22,45 @@ SharedExecutor::CachedCall& SharedExecutor::find(const Call& call) {
   return *cached;
 }
 
+Invocation SharedExecutor::begin(const Call& call, const SharedCall& shape, ConstMemory input,
+                                 Memory output, Deadline deadline) {
+  const uint32_t index = sync_.begin();
+  return {.call = call,
+          .shape = shape,
+          .rank = sync_.rank(),
+          .index = index,
+          .stamp = shape.stamp(call.sequence, index),
+          .input_data = input.data,
+          .output_data = output.data,
+          .deadline = deadline};
+}
+
 bool SharedExecutor::execute(const Call& call, ConstMemory input, Memory output, Deadline deadline,
                              const SharedMethods& methods) {
+  if (methods.communicator == kMessages && methods.ordinary == kMessages) return false;
   CachedCall& cached = find(call);
-  const uint32_t index = sync_.begin();
-  const Invocation invocation{.call = call,
-                              .shape = cached.shape,
-                              .rank = sync_.rank(),
-                              .index = index,
-                              .stamp = cached.shape.stamp(call.sequence, index),
-                              .input_data = input.data,
-                              .output_data = output.data,
-                              .deadline = deadline};
+  const Invocation inv = begin(call, cached.shape, input, output, deadline);
   bool done = true;
-  if (copies_anyway(invocation, cached, methods)) {
-    copied_.run(invocation);
+  const Chosen chosen = copies_anyway(inv, cached, methods)
+                            ? Chosen{.method = kCopied, .needs_lines = false}
+                            : choose_by_lines(inv, cached, methods);
+  if (!chosen.needs_lines) {
+    copied_.run(inv);
+  } else if (chosen.all_copied) {
+    copied_.take(inv);
+  } else if (chosen.buffers != nullptr && DirectMethod::can_run(inv, *chosen.buffers)) {
+    direct_.run(inv, *chosen.buffers);
+  } else if (chosen.method == kMessages) {
+    done = false;
+  } else if (chosen.method == kTiles || !copied_.fits(inv)) {
+    tiled_.run(inv);
   } else {
-    done = run(invocation, choose_by_lines(invocation, cached, methods));
+    if (!chosen.is_copied) copied_.copy(inv);
+    sync_.synchronise(inv);
+    copied_.take(inv);
   }
-  sync_.end(invocation);
+  if (chosen.is_timed && timed_) timed_->times.left_ns = GroupSync::now_ns();
+  sync_.end(inv);
   return done;
 }
 
@@ -99,28 +119,10 @@ SharedExecutor::Chosen SharedExecutor::choose_by_lines(const Invocation& inv, Ca
   return chosen;
 }
 
-bool SharedExecutor::run(const Invocation& inv, const Chosen& chosen) {
-  if (chosen.all_copied) {
-    copied_.take(inv);
-  } else if (chosen.buffers != nullptr && DirectMethod::can_run(inv, *chosen.buffers)) {
-    direct_.run(inv, *chosen.buffers);
-  } else if (chosen.method == kMessages) {
-    return false;
-  } else if (chosen.method == kTiles || !copied_.fits(inv)) {
-    tiled_.run(inv);
-  } else {
-    if (!chosen.is_copied) copied_.copy(inv);
-    sync_.synchronise(inv);
-    copied_.take(inv);
-  }
-  if (chosen.is_timed && timed_) timed_->times.left_ns = GroupSync::now_ns();
-  return true;
-}
-
-// Where calls like it learn which method is the fastest; null: they have none to choose. Asked
-// before the handshake, so by what all of them know.
+// Where calls like it learn which method is the fastest; null: they have none to choose. Asked before
+// the handshake, so by what all of them know.
 MethodTrial* SharedExecutor::find_trial(const Invocation& inv, CachedCall& cached,
-                                        const SharedMethods& methods) {
+                                     const SharedMethods& methods) {
   const bool small = copied_.fits(inv);
   const bool placed = cached.memory == kCommunicator;
   const SharedMethod predicted = placed ? methods.communicator : methods.ordinary;

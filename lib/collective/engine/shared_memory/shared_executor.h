@@ -47,7 +47,8 @@ class SharedExecutor {
   void use_tiles_of(size_t bytes) { tiled_.use_tiles_of(bytes); }
 
   // Memory as extents_of() says, on the host. Returns false without side effects if messages are
-  // the method for such memory; finding out costs one synchronisation.
+  // the method for such memory; finding out costs one synchronisation, unless they are for any, since
+  // a rank learns where its peers' buffers lie only when all have published them.
   bool execute(const Call& call, ConstMemory input, Memory output, Deadline deadline,
                const SharedMethods& methods);
 
@@ -64,7 +65,8 @@ class SharedExecutor {
   // The method of a call, on which all ranks agree.
   struct Chosen {
     SharedMethod method;
-    const RankBuffers* buffers = nullptr;  // if all ranks can reach them; else null
+    bool needs_lines = true;               // false: kCopied, wherever the ranks' buffers are
+    const RankBuffers* buffers = nullptr;  // as all ranks reach them; null: they do not
     bool is_copied = false;                // this rank's input
     bool all_copied = false;               // every rank's, and all ranks have synchronised since
     bool is_timed = false;
@@ -78,9 +80,10 @@ class SharedExecutor {
   };
 
   CachedCall& find(const Call& call);
+  [[nodiscard]] Invocation begin(const Call& call, const SharedCall& shape, ConstMemory input,
+                                 Memory output, Deadline deadline);
   bool copies_anyway(const Invocation& inv, CachedCall& cached, const SharedMethods& methods);
   Chosen choose_by_lines(const Invocation& inv, CachedCall& cached, const SharedMethods& methods);
-  bool run(const Invocation& inv, const Chosen& chosen);  // false: messages are to be sent
   MethodTrial* find_trial(const Invocation& inv, CachedCall& cached, const SharedMethods& methods);
   void settle_trial(const Invocation& inv);
 
