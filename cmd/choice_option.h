@@ -23,7 +23,7 @@ Enum parse_choice(const char* option, const std::array<std::string_view, kCount>
   if (!found)
     throw CLI::ValidationError(
         option,
-        fmt::format("must be one of: {}; it is '{}'{}", fmt::join(names, ", "), text,
+        fmt::format("must be one of: {}; it is '{}'{}", joined(names, ", "), text,
                     did_you_mean(text, std::vector<std::string>(names.begin(), names.end()))));
   return *found;
 }
@@ -38,7 +38,7 @@ CLI::Option* add_choice_option(CLI::App& app, const char* option, std::optional<
     value = parse_choice<Enum>(option, names, text);
   };
   return app.add_option_function<std::string>(option, parse, description)
-      ->type_name(fmt::format("{}", fmt::join(names, "|")));
+      ->type_name(joined(names, "|"));
 }
 
 // The default is `value`.

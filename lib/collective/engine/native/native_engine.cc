@@ -180,9 +180,9 @@ const NativeEngine::CachedPlans& NativeEngine::plans_for(const Call& call) {
            .ordinary = &plan_for(call, MemoryOrigin::kOrdinary),
            .communicator = &plan_for(call, MemoryOrigin::kCommunicator)};
   last_.methods = {.communicator = last_.communicator->plan.method,
-                .ordinary = last_.ordinary->plan.method,
-                .cma = limits_.cma,
-                .open = !limits_.wanted};
+                   .ordinary = last_.ordinary->plan.method,
+                   .cma = limits_.cma,
+                   .open = !limits_.wanted};
   const bool shares_ordinary = last_.methods.ordinary != SharedMethod::kMessages;
   last_.shared_bytes = (shares_ordinary ? last_.ordinary : last_.communicator)->bytes_sent;
   return last_;

@@ -122,7 +122,7 @@ SharedExecutor::Chosen SharedExecutor::choose_by_lines(const Invocation& inv, Ca
 // Where calls like it learn which method is the fastest; null: they have none to choose. Asked before
 // the handshake, so by what all of them know.
 MethodTrial* SharedExecutor::find_trial(const Invocation& inv, CachedCall& cached,
-                                     const SharedMethods& methods) {
+                                        const SharedMethods& methods) {
   const bool small = copied_.fits(inv);
   const bool placed = cached.memory == kCommunicator;
   const SharedMethod predicted = placed ? methods.communicator : methods.ordinary;
