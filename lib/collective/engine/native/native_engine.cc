@@ -154,11 +154,11 @@ void NativeEngine::execute(const Call& call, ConstMemory input, Memory output, D
   if (input.space != MemorySpace::kHost || output.space != MemorySpace::kHost)
     return execute_on_device(call, input, output, deadline);
   if (shared_ && call.collective == Collective::kBarrier) {
-    shared_->execute(call, input, output, deadline, {});  // has one way, and shares no bytes
+    shared_->execute(call, input, output, deadline, {});  // has one method, and shares no bytes
     return;
   }
   const CachedPlans& plans = plans_for(call);
-  if (shared_ && shared_->execute(call, input, output, deadline, plans.ways))
+  if (shared_ && shared_->execute(call, input, output, deadline, plans.methods))
     return count_shared(plans.shared_bytes);
   const AlgorithmPlan& chosen = plans.ordinary->plan;
   state_->recorder.enter(call, chosen.algorithm->name, uint8_t(group_), Deadline::Clock::now());
