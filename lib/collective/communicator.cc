@@ -145,17 +145,16 @@ void Communicator::Impl::settle() {
 
 void Communicator::Impl::enqueue(const PlacedCall& placed, Stream& stream) {
   check(placed);
-  const auto& [call, input, output] = placed;
-  if (!engine_->queues_calls() || is_host_memory(input) || is_host_memory(output) ||
-      call.collective == Collective::kBarrier)
-    fail(ErrorKind::kUsage, "queue {}: engine '{}' {}", to_string(call), engine_->name(),
+  if (!engine_->queues_calls() || is_host_memory(placed.input) || is_host_memory(placed.output) ||
+      placed.call.collective == Collective::kBarrier)
+    fail(ErrorKind::kUsage, "queue {}: engine '{}' {}", to_string(placed.call), engine_->name(),
          engine_->queues_calls() ? "queues calls on device memory only" : "queues no calls");
   state_->queue.drain();
-  Call numbered = call;
+  Call numbered = placed.call;
   numbered.sequence = sequence_++;
   guard([&] { return to_string(numbered); },
         [&](Deadline deadline) {
-          auto queued = engine_->enqueue(numbered, input, output, stream, deadline);
+          auto queued = engine_->enqueue(numbered, placed.input, placed.output, stream, deadline);
           if (queued != nullptr)
             state_->watch.add({to_string(numbered), engine_.get(), std::move(queued), timeout_});
         });
