@@ -195,7 +195,7 @@ DcpKey DcpMetadataReader::make_key(std::string_view text) const {
 void DcpMetadataReader::take_chunk(PickleValue chunk, DcpStorageInfos& places, DcpTensor& tensor,
                                    const std::string& where) {
   const PickleValue members =
-      dcp_members(chunk, std::string(kDcpModule) + "ChunkStorageMetadata", where);
+      dcp_members(chunk, fmt::format("{}ChunkStorageMetadata", kDcpModule), where);
   TensorBox box{to_sizes(member(members, "offsets", where), where + ": offsets"),
                 to_sizes(member(members, "sizes", where), where + ": sizes")};
   const auto place = places.find(box.offsets);
@@ -215,7 +215,7 @@ void DcpMetadataReader::take_chunk(PickleValue chunk, DcpStorageInfos& places, D
 void DcpMetadataReader::read_tensor(DcpKey key, PickleValue value, DcpStorageInfos& places) {
   const std::string where = fmt::format("{}: tensor '{}'", where_, key.text);
   const PickleValue members =
-      dcp_members(value, std::string(kDcpModule) + "TensorStorageMetadata", where);
+      dcp_members(value, fmt::format("{}TensorStorageMetadata", kDcpModule), where);
   DcpTensor tensor{.key = std::move(key)};
   tensor.dtype = read_dcp_properties(member(members, "properties", where), where);
   tensor.shape = to_sizes(member(members, "size", where), where + ": size");
@@ -241,7 +241,7 @@ void DcpMetadataReader::read_entries(PickleValue entries) {
       fail(ErrorKind::kCorrupt, "{}: the key occurs twice", where_of(text));
     DcpStorageInfos& places = places_[text];
     const PickleValue value = entries.value(i);
-    if (!value.is_call(std::string(kDcpModule) + "BytesStorageMetadata")) {
+    if (!value.is_call(fmt::format("{}BytesStorageMetadata", kDcpModule))) {
       read_tensor(make_key(text), value, places);
     } else {
       const auto place = places.find(std::nullopt);
@@ -261,7 +261,7 @@ void DcpMetadataReader::read_entries(PickleValue entries) {
 }
 
 DcpMetadata DcpMetadataReader::read() {
-  const PickleValue members = dcp_members(root_, std::string(kDcpModule) + "Metadata", where_);
+  const PickleValue members = dcp_members(root_, fmt::format("{}Metadata", kDcpModule), where_);
   read_paths(member(members, "planner_data", where_));
   read_places(member(members, "storage_data", where_));
   read_entries(member(members, "state_dict_metadata", where_));
