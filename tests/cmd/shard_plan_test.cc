@@ -230,7 +230,7 @@ TEST_CASE("a plan that cannot be made is refused in one line that says why", "[c
       {4, {"memcalc", "nowhere.toml"}, "nowhere.toml"},
       {2, {"memcalc", "RUN", "--stage", "2"}, "change it with --set"},
       {2, {"memcalc", "RUN", "--solve", "batch"}, "add --limit"},
-      {2, {"memcalc", "RUN", "--solve", "heads", "--limit", "1GB"}, "use one of: batch"},
+      {2, {"memcalc", "RUN", "--solve", "gpus", "--limit", "1GB"}, "use one of: batch"},
       {2, {"memcalc", "RUN", "--gpus", "0"}, "from 1 to 4096"},
       {2, {"memcalc", "RUN", "--set", "model.heads=7"}, "heads"},
       {2, {"memcalc", "gpt2", "--svg", "x.svg"}, "--set and --svg go with a run file"},
