@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lib/base/bytes.h"
+#include "lib/base/text/joined.h"
 #include "lib/base/text/plural.h"
 #include "lib/topo/model/part.h"
 #include "lib/topo/model/text_parts.h"
@@ -127,14 +128,9 @@ std::string words_of_range(const std::vector<std::string>& names) {
   return join_words(words);
 }
 
-std::string join_words(const std::vector<std::string>& words, std::string_view between) {
-  std::string text;
-  for (const std::string& word : words) {
-    if (word.empty()) continue;
-    if (!text.empty()) text += between;
-    text += word;
-  }
-  return text;
+std::string join_words(std::vector<std::string> words, std::string_view between) {
+  std::erase(words, "");
+  return joined(words, between);
 }
 
 }  // namespace gxp

@@ -22,6 +22,6 @@ std::string words_of_device(const Part& part);
 // "GPU0-GPU7", "GPU0, GPU2": names in their order, those that count on from each other as one.
 std::string words_of_range(const std::vector<std::string>& names);
 // Joins the words that are not empty.
-std::string join_words(const std::vector<std::string>& words, std::string_view between = ", ");
+std::string join_words(std::vector<std::string> words, std::string_view between = ", ");
 
 }  // namespace gxp
