@@ -99,17 +99,10 @@ class ProductBench : public GpuBench {
     std::byte* at = workspace + CublasProducts::kWorkspaceBytes;
     const Float8Matrix a = make_float8(queue_, at, in, Float8::kE4M3, in_layouts);
     const Float8Matrix b = make_float8(queue_, at, weight, Float8::kE4M3, weight_layouts);
-    const Product product{.m = in.shape.rows(),
-                          .n = weight.shape.columns(),
-                          .k = in.shape.columns(),
-                          .transpose_a = false,
-                          .transpose_b = true,
-                          .adds = false,
-                          .end = ProductEnd::kPlain,
-                          .operands = DType::kU8,
-                          .out = kBF16,
-                          .alignments = {64, 64, 64, 64},
-                          .float8 = operands_of_forward(true)};
+    Product product = product_of({in.shape.rows(), weight.shape.columns(), in.shape.columns()});
+    product.transpose_b = true;
+    product.operands = DType::kU8;
+    product.float8 = operands_of_forward(true);
     const ProductPointers pointers{.a = a.as_stored,
                                    .b = b.transposed,
                                    .c = out.memory.data,
@@ -121,6 +114,30 @@ class ProductBench : public GpuBench {
                                    .b_factor = b.factor};
     const double flops = 2 * double(product.m) * double(product.n) * double(product.k);
     time(what, flops, 0, [&] { products_.multiply(product, pointers); });
+  }
+
+  // Of bf16 matrices, neither transposed.
+  static Product product_of(const Mnk& s, ProductEnd end = ProductEnd::kPlain) {
+    return {.m = s.m,
+            .n = s.n,
+            .k = s.k,
+            .transpose_a = false,
+            .transpose_b = false,
+            .adds = false,
+            .end = end,
+            .operands = kBF16,
+            .out = kBF16,
+            .alignments = {64, 64, 64, 64}};
+  }
+  ProductPointers pointers_of(const Tensor& a, const Tensor& b, const Tensor& out,
+                              const Tensor& argument) {
+    return {.a = a.memory.data,
+            .b = b.memory.data,
+            .c = out.memory.data,
+            .bias = nullptr,
+            .argument = argument.memory.data,
+            .out = out.memory.data,
+            .workspace = queue_.scratch(CublasProducts::kWorkspaceBytes)};
   }
 
   // A product whose epilogue is timed in two ways.
@@ -160,24 +177,13 @@ class ProductBench : public GpuBench {
     const size_t n = s.tokens(), c = s.hidden, m = s.mlp;
     const Tensor in = tensor({n, c}, kBF16), weight = tensor({c, m}, kBF16);
     const Tensor bias = tensor({m}, kBF16), x = tensor({n, m}, kBF16), out = tensor({n, m}, kBF16);
+    Product product = product_of({n, m, c}, ProductEnd::kBiasGelu);
+    product.alignments[2] = 16;
+    ProductPointers pointers = pointers_of(in, weight, out, x);
+    pointers.bias = bias.memory.data;
     compare({.what = fmt::format("{} mlp up, gelu", s.name),
-             .product = {.m = n,
-                         .n = m,
-                         .k = c,
-                         .transpose_a = false,
-                         .transpose_b = false,
-                         .adds = false,
-                         .end = ProductEnd::kBiasGelu,
-                         .operands = kBF16,
-                         .out = kBF16,
-                         .alignments = {64, 64, 16, 64}},
-             .pointers = {.a = in.memory.data,
-                          .b = weight.memory.data,
-                          .c = out.memory.data,
-                          .bias = bias.memory.data,
-                          .argument = x.memory.data,
-                          .out = out.memory.data,
-                          .workspace = workspace()},
+             .product = product,
+             .pointers = pointers,
              .apart = [&] {
                ops_->matmul(x, in, weight, {.bias = bias});
                ops_->gelu_forward(out, x);
@@ -189,24 +195,11 @@ class ProductBench : public GpuBench {
     const size_t n = s.tokens(), c = s.hidden, m = s.mlp;
     const Tensor dout = tensor({n, c}, kBF16), weight = tensor({m, c}, kBF16);
     const Tensor x = tensor({n, m}, kBF16), dx = tensor({n, m}, kBF16);
+    Product product = product_of({n, m, c}, ProductEnd::kGeluSlope);
+    product.transpose_b = true;
     compare({.what = fmt::format("{} mlp down dx, gelu's slope", s.name),
-             .product = {.m = n,
-                         .n = m,
-                         .k = c,
-                         .transpose_a = false,
-                         .transpose_b = true,
-                         .adds = false,
-                         .end = ProductEnd::kGeluSlope,
-                         .operands = kBF16,
-                         .out = kBF16,
-                         .alignments = {64, 64, 64, 64}},
-             .pointers = {.a = dout.memory.data,
-                          .b = weight.memory.data,
-                          .c = dx.memory.data,
-                          .bias = nullptr,
-                          .argument = x.memory.data,
-                          .out = dx.memory.data,
-                          .workspace = workspace()},
+             .product = product,
+             .pointers = pointers_of(dout, weight, dx, x),
              .apart =
                  [&] {
                    ops_->matmul(dx, dout, weight, {.transpose_b = true});
@@ -220,31 +213,17 @@ class ProductBench : public GpuBench {
     const size_t n = s.tokens(), c = s.hidden, m = s.mlp;
     const Tensor in = tensor({n, c}, kBF16), dout = tensor({n, m}, kBF16);
     const Tensor dweight = tensor({c, m}, kF32), dbias = tensor({m}, kF32);
+    Product product = product_of({c, m, n}, ProductEnd::kBiasGradient);
+    product.transpose_a = true;
+    product.out = kF32;
     compare({.what = fmt::format("{} mlp up dW, bias's gradient", s.name),
-             .product = {.m = c,
-                         .n = m,
-                         .k = n,
-                         .transpose_a = true,
-                         .transpose_b = false,
-                         .adds = false,
-                         .end = ProductEnd::kBiasGradient,
-                         .operands = kBF16,
-                         .out = kF32,
-                         .alignments = {64, 64, 64, 64}},
-             .pointers = {.a = in.memory.data,
-                          .b = dout.memory.data,
-                          .c = dweight.memory.data,
-                          .bias = nullptr,
-                          .argument = dbias.memory.data,
-                          .out = dweight.memory.data,
-                          .workspace = workspace()},
+             .product = product,
+             .pointers = pointers_of(in, dout, dweight, dbias),
              .apart = [&] {
                ops_->matmul(dweight, in, dout, {.transpose_a = true});
                ops_->bias_backward(dbias, dout);
              }});
   }
-
-  std::byte* workspace() { return queue_.scratch(CublasProducts::kWorkspaceBytes); }
 
   CudaQueue queue_;  // of what is timed without its operation
   CublasProducts products_;
