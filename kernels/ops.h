@@ -34,6 +34,8 @@
 #include "kernels/math/float8_type.h"
 #include "kernels/math/random_block.h"
 #include "kernels/reduce_op.h"
+#include "lib/base/activation.h"
+#include "lib/base/rotary.h"
 #include "lib/device/thread_pool.h"
 #include "lib/tensor/tensor.h"
 
@@ -171,15 +173,41 @@ struct NormBackward {
   ConstTensor rstd;         // (N), as forward has made them
   ConstTensor weight;       // (C)
   StreamOutputs also = {};  // of dx; `rounded` is of dout's type
+  RmsWeight form = RmsWeight::kStored;
 };
 
-// Queries (B, T, H * D), keys and values (B, T, G * D), each in an array of its own: query head j
-// reads head j / (H / G) of keys and values, and G divides H (Ainslie et al., arXiv:2305.13245).
+// Where the heads of attention lie in the rows of their arrays.
+enum class HeadLayout {
+  kSeparate,  // queries (B, T, H * D), keys and values (B, T, G * D), each in an array of its own
+  kBlocks,    // in one array (B, T, (H + 2 G) * D): all queries, then all keys, then all values
+  kPerHead,   // in one array (B, T, H * 3 * D): of each head its query, key and value; G = H
+};
+
+// Query head j reads head j / (H / G) of keys and values, and G divides H (Ainslie et al.,
+// arXiv:2305.13245). With one array, the three are that array.
 template <class AnyTensor>
 struct GroupedHeads {
   AnyTensor queries, keys, values;
   int heads, kv_heads;  // H, G
+  HeadLayout layout = HeadLayout::kSeparate;
 };
+
+// What is done to the product of a query and a key before the softmax.
+struct AttentionScores {
+  float scale = 0;    // factor; 0: 1 / sqrt(D)
+  float cap = 0;      // then score = cap * tanh(score / cap); 0: none (Gemma 2, arXiv:2408.00118)
+  size_t window = 0;  // a query sees so many keys, its own and those before it; 0: all before it
+  auto operator<=>(const AttentionScores&) const = default;
+};
+
+// The heads that rotate() turns: `count` heads of `size` channels in each row of an array, the
+// first from column `first` on, and each `stride` columns after the one before.
+struct HeadColumns {
+  size_t first, count, size, stride;
+};
+
+// The weight of an RMS norm as it is multiplied: what is stored, or 1 + that (Gemma).
+enum class RmsWeight { kStored, kPlusOne };
 
 struct ElementwiseCall;  // kernels/elementwise.h
 struct PackedAdamW;      // likewise
@@ -213,9 +241,10 @@ class Ops {
   // RMS norm (Zhang & Sennrich, arXiv:1910.07467), eps inside the root.
   // rstd(N) = 1 / sqrt(mean of x^2 + eps), an output; out(N, C) = x * rstd * weight.
   virtual void rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight,
-                               float eps) = 0;
+                               float eps, RmsWeight form = RmsWeight::kStored) = 0;
   // out as above from a given rstd, with the same bits.
-  virtual void rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight) = 0;
+  virtual void rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight,
+                             RmsWeight form = RmsWeight::kStored) = 0;
   virtual void rmsnorm_backward(const NormBackward& norm) = 0;
 
   // Element-wise operations: all tensors have the same number of elements, in any shape. A backend
@@ -225,20 +254,28 @@ class Ops {
   // By default each by apply().
   virtual void apply_all(std::span<const ElementwiseCall> calls);
 
-  // GELU, tanh form (arXiv:1606.08415). out may be x.
-  void gelu_forward(Tensor out, ConstTensor x);
-  // One pass: activated = gelu(x) and dx = dout * gelu'(x). dx may be dout; activated may be x, or
-  // left out (empty).
-  void gelu_backward(Tensor dx, Tensor activated, ConstTensor dout, ConstTensor x);
+  // An activation function (lib/base/activation.h). out may be x.
+  void activation_forward(Activation kind, Tensor out, ConstTensor x);
+  // One pass: activated = f(x) and dx = dout * f'(x). dx may be dout; activated may be x, or left
+  // out (empty).
+  void activation_backward(Activation kind, Tensor dx, Tensor activated, ConstTensor dout,
+                           ConstTensor x);
 
-  // SwiGLU (Shazeer, arXiv:2002.05202): out = silu(gate) * up, silu(x) = x / (1 + e^-x). out may be
-  // either input.
-  void swiglu_forward(Tensor out, ConstTensor gate, ConstTensor up);
+  // A gated activation (Shazeer, arXiv:2002.05202): out = f(gate) * up. out may be either input.
+  void gated_forward(Activation kind, Tensor out, ConstTensor gate, ConstTensor up);
   // One pass and in place: dout, gate, up become the forward pass's output, dgate and dup.
-  void swiglu_backward(Tensor dout, Tensor gate, Tensor up);
+  void gated_backward(Activation kind, Tensor dout, Tensor gate, Tensor up);
   // Without the output: gate and up become dgate and dup.
-  void swiglu_gradients(Tensor gate, Tensor up, ConstTensor dout);
+  void gated_gradients(Activation kind, Tensor gate, Tensor up, ConstTensor dout);
 
+  // out = factor * x, each of any of the three types. out may be x.
+  void scale(Tensor out, ConstTensor x, float factor);
+  // out = a + factor * b, each of any of the three types. out may be a or b.
+  void add_scaled(Tensor out, ConstTensor a, ConstTensor b, float factor);
+  // The cap of logits (Gemma 2, arXiv:2408.00118): out = cap * tanh(x / cap). out may be x.
+  void cap_forward(Tensor out, ConstTensor x, float cap);
+  // dx = dout * (1 - (capped / cap)^2), with what forward has made. dx may be dout.
+  void cap_backward(Tensor dx, ConstTensor dout, ConstTensor capped, float cap);
   // out = a + b, each of any of the three types. out may be a or b.
   void add(Tensor out, ConstTensor a, ConstTensor b);
   void fill(Tensor out, float value);
@@ -267,34 +304,32 @@ class Ops {
   // makes them the same (x = kept * x + fresh * y).
   void momentum(Tensor direction, Tensor momentum, ConstTensor gradients, const MomentumStep& step);
 
-  // Rotary positions (Su et al., arXiv:2104.09864) in the half-split form of Llama, in place:
-  // in each head of x(B, T, heads * D), channels i and i + D / 2 turn by the angle
-  // position * theta^(-2i / D), position 0 first. D = head_size is even.
-  void rope_forward(Tensor x, int head_size, double theta) { rotate(x, head_size, theta, 1.0f); }
-  // Its gradient, in place: the same angles backwards.
-  void rope_backward(Tensor dx, int head_size, double theta) {
-    rotate(dx, head_size, theta, -1.0f);
+  // Rotary positions (lib/base/rotary.h) in the half-split form of Llama, in place, position 0
+  // first: the heads of x(B, T, columns) turn. At most `size` channels of a head turn.
+  void rope_forward(Tensor x, const HeadColumns& heads, const Rotary& rotary) {
+    rotate(x, heads, rotary, 1.0f);
+  }
+  // Its gradient, in place: the same angles backwards, and the same factor.
+  void rope_backward(Tensor dx, const HeadColumns& heads, const Rotary& rotary) {
+    rotate(dx, heads, rotary, -1.0f);
   }
   // Both: `direction` times the angle.
-  virtual void rotate(Tensor x, int head_size, double theta, float direction) = 0;
+  virtual void rotate(Tensor x, const HeadColumns& heads, const Rotary& rotary,
+                      float direction) = 0;
 
-  // Causal self-attention, scores scaled by 1 / sqrt(D); tiles with online softmax (Milakov &
-  // Gimelshein, arXiv:1805.02867; Dao, arXiv:2307.08691), so T x T never exists for the batch.
-  // qkv(B, T, 3C): queries, keys, values of all heads side by side. out(B, T, C).
-  // lse(B, H, T): log of the softmax's denominator, kept for backward.
+  // Causal self-attention; tiles with online softmax (Milakov & Gimelshein, arXiv:1805.02867; Dao,
+  // arXiv:2307.08691), so T x T never exists for the batch. out(B, T, H * D). lse(B, H, T): log of
+  // the softmax's denominator, kept for backward.
   // With half types a backend may round probabilities, and gradients of scores, to the tensors'
   // type before it multiplies with them.
-  virtual void attention_forward(Tensor out, Tensor lse, ConstTensor qkv, int heads) = 0;
-  // dqkv(B, T, 3C) is stored; scratch(B, H, T) is overwritten (row sums of dout * out).
-  virtual void attention_backward(Tensor dqkv, Tensor scratch, ConstTensor dout, ConstTensor qkv,
-                                  ConstTensor out, ConstTensor lse, int heads) = 0;
-  // The same with fewer heads of keys and values. out(B, T, H * D), lse and scratch (B, H, T).
-  virtual void grouped_attention_forward(Tensor out, Tensor lse,
-                                         const GroupedHeads<ConstTensor>& in) = 0;
-  // `gradients` are stored, with the shapes of `in`.
-  virtual void grouped_attention_backward(const GroupedHeads<Tensor>& gradients, Tensor scratch,
-                                          ConstTensor dout, const GroupedHeads<ConstTensor>& in,
-                                          ConstTensor out, ConstTensor lse) = 0;
+  virtual void attention_forward(Tensor out, Tensor lse, const GroupedHeads<ConstTensor>& in,
+                                 const AttentionScores& scores = {}) = 0;
+  // `gradients` are stored, with the shapes and the layout of `in`; scratch(B, H, T) is overwritten
+  // (row sums of dout * out).
+  virtual void attention_backward(const GroupedHeads<Tensor>& gradients, Tensor scratch,
+                                  ConstTensor dout, const GroupedHeads<ConstTensor>& in,
+                                  ConstTensor out, ConstTensor lse,
+                                  const AttentionScores& scores = {}) = 0;
 
   // out(B, T, C) = token_table[tokens] + position_table[0 .. T). tokens(B, T) i32, all below V.
   // Without a table of positions (memory.data == nullptr) there is nothing to add, here and below.
@@ -302,8 +337,9 @@ class Ops {
                                  ConstTensor position_table) = 0;
   // dtoken_table(V, C) and dposition_table(P >= T, C) +=, in the rows' order (deterministic). Of a
   // token's rows a backend may sum the second 256, the third and so on first, and add these sums.
+  // The rows of the token `padding` add nothing to its row; -1: all do.
   virtual void embedding_backward(Tensor dtoken_table, Tensor dposition_table, ConstTensor dout,
-                                  ConstTensor tokens) = 0;
+                                  ConstTensor tokens, int padding = -1) = 0;
 
   // Fused classifier: logits(N, V) become, in place, (softmax - onehot(target)) * scale.
   // losses(N) f32 = -log softmax(logits)[target]. targets(N) i32; a negative target counts as loss
