@@ -5,6 +5,7 @@
 #include "kernels/math/gelu.h"
 #include "kernels/math/silu.h"
 #include "kernels/math/softmax.h"
+#include "kernels/math/tanh.h"
 #include "tests/catch.h"
 
 namespace gxp {
@@ -47,6 +48,30 @@ TEST_CASE("gelu leaves large values and drives small ones to zero", "[kernels]")
   for (const float x : {20.0f, 1e5f, 1e18f}) CHECK(gelu_and_slope(x).slope == 1.0f);
   for (const float x : {-20.0f, -1e5f, -1e18f}) CHECK(std::abs(gelu_and_slope(x).slope) < 1e-30f);
   CHECK(std::isnan(gelu(std::nanf(""))));
+}
+
+TEST_CASE("tanh is within 2e-7 of the real one, near zero too", "[kernels]") {
+  double worst = 0;
+  for (double size = 1e-20; size < 100; size *= 1.0003) {
+    for (const float x : {float(size), float(-size)})
+      worst = std::max(worst, std::abs(double(tanh_of(x)) / std::tanh(double(x)) - 1));
+  }
+  CHECK(worst < 2e-7);
+}
+
+TEST_CASE("tanh is 0 at 0, 1 far out, and keeps NaN", "[kernels]") {
+  CHECK(tanh_of(0.0f) == 0.0f);
+  for (const float x : {20.0f, 1e30f, kInfinity}) CHECK(tanh_of(x) == 1.0f);
+  for (const float x : {-20.0f, -1e30f, -kInfinity}) CHECK(tanh_of(x) == -1.0f);
+  CHECK(std::isnan(tanh_of(std::nanf(""))));
+}
+
+TEST_CASE("a cap leaves small values and bounds large ones", "[kernels]") {
+  CHECK(capped(0.01f, 50.0f) == Approx(0.01).epsilon(1e-6));
+  CHECK(capped(1e6f, 50.0f) == 50.0f);
+  const float z = capped(70.0f, 50.0f);
+  CHECK(z == Approx(50 * std::tanh(1.4)).epsilon(1e-6));
+  CHECK(slope_of_capped(z, 50.0f) == Approx(1 / std::pow(std::cosh(1.4), 2)).epsilon(1e-5));
 }
 
 TEST_CASE("merging the parts of a row in any order gives the row's softmax sum", "[kernels]") {
