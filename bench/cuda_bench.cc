@@ -93,6 +93,10 @@ class CudaBench : public ProductBench {
             .lse = tensor(of_rows, kF32),
             .sums = tensor(of_rows, kF32)};
   }
+  template <class AnyTensor>
+  static GroupedHeads<AnyTensor> packed(const AnyTensor& all, const Sizes& s) {
+    return {all, all, all, int(s.heads), int(s.heads), HeadLayout::kBlocks};
+  }
   // Two products of T x T x D, causal: half of them.
   static double forward_flops(const Sizes& s) {
     return 2 * double(s.tokens()) * double(s.positions) * double(s.hidden);
@@ -100,7 +104,8 @@ class CudaBench : public ProductBench {
   void attention_backward(const std::string& what, const Sizes& s, const AttentionTensors& t,
                           Ops& ops) {
     time(what, 2.5 * forward_flops(s), 0, [&] {
-      ops.attention_backward(t.dqkv, t.sums, t.dout, t.qkv, t.out, t.lse, int(s.heads));
+      ops.attention_backward(packed(t.dqkv, s), t.sums, t.dout, packed(ConstTensor(t.qkv), s),
+                             t.out, t.lse);
     });
   }
 
@@ -108,7 +113,7 @@ class CudaBench : public ProductBench {
     const AttentionTensors t = attention_tensors(s);
     const auto both = [&](const char* by, Ops& ops) {
       time(fmt::format("{} attention forward{}", s.name, by), forward_flops(s), 0,
-           [&] { ops.attention_forward(t.out, t.lse, t.qkv, int(s.heads)); });
+           [&] { ops.attention_forward(t.out, t.lse, packed(ConstTensor(t.qkv), s)); });
       attention_backward(fmt::format("{} attention backward{}", s.name, by), s, t, ops);
     };
     both("", *ops_);

@@ -1,10 +1,12 @@
-// The attention operations of kernels/ops.h as backends hand them to their kernels: packed and
-// grouped heads are one form here.
+// The attention operations of kernels/ops.h as backends hand them to their kernels: every layout of
+// heads is one form here.
 #pragma once
 
+#include <cmath>
 #include <compare>
 #include <cstddef>
 
+#include "kernels/attention_scores.h"
 #include "lib/base/dtype.h"
 
 namespace gxp {
@@ -14,21 +16,37 @@ struct AttentionShape {
   auto operator<=>(const AttentionShape&) const = default;
 };
 
-// Queries, keys and values of the whole batch, or their gradients. Each position's row holds the
-// heads side by side; rows are `query_stride` and `kv_stride` elements apart, so that the three may
-// lie in one array or in three. `Void` is void or const void.
+// Elements between the rows of two positions, and between two heads in a row.
+struct HeadStrides {
+  size_t row, head;
+  auto operator<=>(const HeadStrides&) const = default;
+};
+
+// Queries, keys and values of the whole batch, or their gradients, in one array or in three. `Void`
+// is void or const void.
 template <class Void>
 struct AttentionRows {
   Void* queries;
   Void* keys;
   Void* values;
-  size_t query_stride, kv_stride;
+  HeadStrides of_queries, of_kv;
 };
 
-// Elements behind void pointers are of `dtype`, f32, bf16 or f16; arithmetic is in f32.
+// The strides of `out` and `dout`, whose heads lie side by side.
+constexpr HeadStrides strides_of_outs(const AttentionShape& shape) {
+  return {shape.heads * shape.head_size, shape.head_size};
+}
+
+inline float default_scale(const AttentionShape& shape) {
+  return 1.0f / std::sqrt(float(shape.head_size));
+}
+
+// Elements behind void pointers are of `dtype`, f32, bf16 or f16; arithmetic is in f32. The scores'
+// scale is not 0, and their window, if there is one, is smaller than `positions`.
 struct AttentionForward {
   AttentionShape shape;
   DType dtype;
+  AttentionScores scores;
   AttentionRows<const void> in;
   void* out;   // (B, T, heads * head_size)
   float* lse;  // (B, heads, T)
@@ -37,6 +55,7 @@ struct AttentionForward {
 struct AttentionBackward {
   AttentionShape shape;
   DType dtype;
+  AttentionScores scores;
   AttentionRows<const void> in;
   const void* out;
   const float* lse;
@@ -44,5 +63,11 @@ struct AttentionBackward {
   AttentionRows<void> gradients;
   float* delta;  // (B, heads, T): row sums of dout * out
 };
+
+// Whether scores are just products by the default scale.
+template <class Args>
+bool has_default_scores(const Args& args) {
+  return args.scores == AttentionScores{.scale = default_scale(args.shape)};
+}
 
 }  // namespace gxp

@@ -1,4 +1,4 @@
-// The attention operations of kernels/ops.h, packed and grouped, as one form for kernels.
+// The attention operations of kernels/ops.h as one form for kernels.
 #pragma once
 
 #include "kernels/attention_args.h"
@@ -11,14 +11,11 @@ class AttentionOps : public virtual Ops {
  public:
   explicit AttentionOps(MemorySpace space) : space_(space) {}
 
-  void attention_forward(Tensor out, Tensor lse, ConstTensor qkv, int heads) override;
-  void attention_backward(Tensor dqkv, Tensor scratch, ConstTensor dout, ConstTensor qkv,
-                          ConstTensor out, ConstTensor lse, int heads) override;
-  void grouped_attention_forward(Tensor out, Tensor lse,
-                                 const GroupedHeads<ConstTensor>& in) override;
-  void grouped_attention_backward(const GroupedHeads<Tensor>& gradients, Tensor scratch,
-                                  ConstTensor dout, const GroupedHeads<ConstTensor>& in,
-                                  ConstTensor out, ConstTensor lse) override;
+  void attention_forward(Tensor out, Tensor lse, const GroupedHeads<ConstTensor>& in,
+                         const AttentionScores& scores) override;
+  void attention_backward(const GroupedHeads<Tensor>& gradients, Tensor scratch, ConstTensor dout,
+                          const GroupedHeads<ConstTensor>& in, ConstTensor out, ConstTensor lse,
+                          const AttentionScores& scores) override;
 
  protected:
   virtual void attend(const AttentionForward& args) = 0;

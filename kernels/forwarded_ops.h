@@ -25,8 +25,8 @@ class ForwardedOps : public Ops {
     return run(OpsCall::kProduct, &Ops::linear_backward, layer);
   }
   void apply(const ElementwiseCall& call) override { return run(call_of(call), &Ops::apply, call); }
-  void rotate(Tensor x, int head_size, double theta, float direction) override {
-    return run(OpsCall::kRotation, &Ops::rotate, x, head_size, theta, direction);
+  void rotate(Tensor x, const HeadColumns& heads, const Rotary& rotary, float direction) override {
+    return run(OpsCall::kRotation, &Ops::rotate, x, heads, rotary, direction);
   }
   void layernorm_forward(Tensor out, Tensor mean, Tensor rstd, ConstTensor x, ConstTensor weight,
                          ConstTensor bias, float eps) override {
@@ -49,23 +49,15 @@ class ForwardedOps : public Ops {
   void rmsnorm_backward(const NormBackward& norm) override {
     return run(OpsCall::kNormBackward, &Ops::rmsnorm_backward, norm);
   }
-  void attention_forward(Tensor out, Tensor lse, ConstTensor qkv, int heads) override {
-    return run(OpsCall::kAttention, &Ops::attention_forward, out, lse, qkv, heads);
+  void attention_forward(Tensor out, Tensor lse, const GroupedHeads<ConstTensor>& in,
+                         const AttentionScores& scores) override {
+    return run(OpsCall::kAttention, &Ops::attention_forward, out, lse, in, scores);
   }
-  void attention_backward(Tensor dqkv, Tensor scratch, ConstTensor dout, ConstTensor qkv,
-                          ConstTensor out, ConstTensor lse, int heads) override {
-    return run(OpsCall::kAttentionBackward, &Ops::attention_backward, dqkv, scratch, dout, qkv, out,
-               lse, heads);
-  }
-  void grouped_attention_forward(Tensor out, Tensor lse,
-                                 const GroupedHeads<ConstTensor>& in) override {
-    return run(OpsCall::kAttention, &Ops::grouped_attention_forward, out, lse, in);
-  }
-  void grouped_attention_backward(const GroupedHeads<Tensor>& gradients, Tensor scratch,
-                                  ConstTensor dout, const GroupedHeads<ConstTensor>& in,
-                                  ConstTensor out, ConstTensor lse) override {
-    return run(OpsCall::kAttentionBackward, &Ops::grouped_attention_backward, gradients, scratch,
-               dout, in, out, lse);
+  void attention_backward(const GroupedHeads<Tensor>& gradients, Tensor scratch, ConstTensor dout,
+                          const GroupedHeads<ConstTensor>& in, ConstTensor out, ConstTensor lse,
+                          const AttentionScores& scores) override {
+    return run(OpsCall::kAttentionBackward, &Ops::attention_backward, gradients, scratch, dout, in,
+               out, lse, scores);
   }
   void embedding_forward(Tensor out, ConstTensor tokens, ConstTensor token_table,
                          ConstTensor position_table) override {

@@ -31,6 +31,7 @@
 #include <span>
 #include <string>
 
+#include "kernels/attention_scores.h"
 #include "kernels/math/float8_type.h"
 #include "kernels/math/random_block.h"
 #include "kernels/reduce_op.h"
@@ -190,14 +191,6 @@ struct GroupedHeads {
   AnyTensor queries, keys, values;
   int heads, kv_heads;  // H, G
   HeadLayout layout = HeadLayout::kSeparate;
-};
-
-// What is done to the product of a query and a key before the softmax.
-struct AttentionScores {
-  float scale = 0;    // factor; 0: 1 / sqrt(D)
-  float cap = 0;      // then score = cap * tanh(score / cap); 0: none (Gemma 2, arXiv:2408.00118)
-  size_t window = 0;  // a query sees so many keys, its own and those before it; 0: all before it
-  auto operator<=>(const AttentionScores&) const = default;
 };
 
 // The heads that rotate() turns: `count` heads of `size` channels in each row of an array, the

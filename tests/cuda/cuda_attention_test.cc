@@ -40,8 +40,12 @@ Floats gradient(size_t skipped) {
   };
   device->copy(qkv.memory, values.tensor(kWide).memory);
   device->copy(dout.memory, upstream.tensor(kRows).memory);
-  ops->attention_forward(out, sums_in(lse), qkv, kHeads);
-  ops->attention_backward(dqkv, sums_in(delta), dout, qkv, out, sums_in(lse), kHeads);
+  const auto packed = [](const auto& array) {
+    return GroupedHeads{array, array, array, int(kHeads), int(kHeads), HeadLayout::kBlocks};
+  };
+  const GroupedHeads<ConstTensor> in = packed(ConstTensor(qkv));
+  ops->attention_forward(out, sums_in(lse), in);
+  ops->attention_backward(packed(dqkv), sums_in(delta), dout, in, out, sums_in(lse));
   stream->synchronize(Deadline::after(std::chrono::seconds(30)));
   device->copy(result.tensor(kWide).memory, dqkv.memory);
   return result.floats();

@@ -26,9 +26,10 @@ BackendKind kind_of(const CudaOpsOptions& options) {
   return {"", 1, [options] { return make_cuda_test_ops(options); }};
 }
 
-GroupedRun computed(const CudaOpsOptions& options, size_t head_size = 64) {
+GroupedRun computed(const CudaOpsOptions& options, size_t head_size = 64,
+                    const AttentionScores& scores = {}) {
   TestBackend ops(kind_of(options));
-  GroupedRun run({3, 65, 8, head_size}, 4, DType::kBF16);
+  GroupedRun run({3, 65, 8, head_size}, 4, {.dtype = DType::kBF16, .scores = scores});
   run.run(ops);
   return run;
 }
@@ -89,7 +90,8 @@ TEST_CASE("of the slices of cuDNN's attention the fastest are timed once, and ta
   const Behaving behaving({.slow_from = 60'000});  // a row and more
   const auto calls = [&](const CudnnSlicing& of) {
     TestBackend ops(kind_of({.attention = AttentionBy::kCudnn, .cudnn_slicing = of}));
-    GroupedRun run({shape.batch, shape.positions, shape.heads, shape.head_size}, 4, DType::kBF16);
+    GroupedRun run({shape.batch, shape.positions, shape.heads, shape.head_size}, 4,
+                   {.dtype = DType::kBF16});
     const int before = emulation::cudnn_runs();
     run.run(ops);
     return emulation::cudnn_runs() - before - 1;  // forward is one
@@ -146,6 +148,7 @@ TEST_CASE("where cuDNN cannot compute attention, gxp's kernels do, or the run sa
     CudnnBehaviour behaviour;
     size_t head_size;
     std::string reason;
+    AttentionScores scores = {};
   };
   const Row row = GENERATE(
       from_range(std::vector<Row>{{{.is_missing = true}, 64, "no such file"},
@@ -153,13 +156,15 @@ TEST_CASE("where cuDNN cannot compute attention, gxp's kernels do, or the run sa
                                   {{.refuses = true}, 64, "no engine"},
                                   {{.is_ordered = false}, 64, "the order of its sums is not fixed"},
                                   {{.extra_workspace = size_t{1} << 30}, 64, "bytes of workspace"},
-                                  {{}, 20, "not a multiple of 8"}}));
+                                  {{}, 20, "not a multiple of 8"},
+                                  {{}, 64, "no sliding window", {.window = 64}},
+                                  {{}, 64, "no cap of scores", {.cap = 5}}}));
   CAPTURE(row.reason);
-  const GroupedRun own = computed({.attention = AttentionBy::kOwn}, row.head_size);
+  const GroupedRun own = computed({.attention = AttentionBy::kOwn}, row.head_size, row.scores);
   const Behaving behaving(row.behaviour);
-  CHECK_THROWS_WITH(computed({.attention = AttentionBy::kCudnn}, row.head_size),
+  CHECK_THROWS_WITH(computed({.attention = AttentionBy::kCudnn}, row.head_size, row.scores),
                     Catch::Contains(row.reason) && Catch::Contains("train.attention"));
-  const GroupedRun run = computed({.attention = AttentionBy::kAuto}, row.head_size);
+  const GroupedRun run = computed({.attention = AttentionBy::kAuto}, row.head_size, row.scores);
   // Where backward alone is refused, what it reads of forward is cuDNN's.
   if (row.behaviour.extra_workspace == 0) check_same_bits(run, own);
   const double rounding = 0x1p-8 / double(std::numeric_limits<float>::epsilon());

@@ -2,6 +2,7 @@
 #include "kernels/cuda/table/cuda_ops.h"
 #include "lib/device/cuda_device.h"
 #include "tests/catch.h"
+#include "tests/kernels/rotary.h"
 
 namespace gxp {
 namespace {
@@ -18,13 +19,19 @@ class Graphs {
         recording_, [this] { ops_->bias_backward(of(sums_, {kWidth}), x()); },
         WithoutRecording::kFail);
   }
-  // The matrix turned, as rows of `positions`.
+  // The matrix turned, as rows of `positions`, by two lists of frequencies.
   bool repeat_turn() {
     return stream_->repeat(
-        recording_, [this] { turn(kWidth / 4); }, WithoutRecording::kFail);
+        recording_,
+        [this] {
+          turn(kWidth / 4);
+          turn(kWidth / 4, 5e5);
+        },
+        WithoutRecording::kFail);
   }
-  void turn(size_t positions) {
-    ops_->rope_forward(of(x_, {kWidth / positions, positions, kWidth}), 8, 1e4);
+  void turn(size_t positions, double theta = 1e4) {
+    ops_->rope_forward(of(x_, {kWidth / positions, positions, kWidth}), side_by_side(kWidth / 8, 8),
+                       rotary_of(8, theta));
   }
   void multiply() { ops_->matmul(of(product_, {kWidth, kWidth}), x(), x(), {}); }
   void fill(float value) { ops_->fill(of(x_, {kWidth, kWidth}), value); }

@@ -7,6 +7,7 @@
 #include "kernels/elementwise.h"
 #include "tests/cuda/on_device.h"
 #include "tests/kernels/halves.h"
+#include "tests/kernels/rotary.h"
 
 namespace gxp {
 namespace {
@@ -115,16 +116,19 @@ const std::vector<Operation> kOperations = {
      }},
     {"rotate",
      [](Ops& ops, Operands& of, size_t n, size_t c) {
-       ops.rotate(of.out({1, n, c}), head_size_of(c), 10000.0, -1);
+       const auto size = size_t(head_size_of(c));
+       ops.rotate(of.out({1, n, c}), side_by_side(c / size, size), rotary_of(size, 1e4), -1);
      }},
     {"attention",
      [](Ops& ops, Operands& of, size_t n, size_t c) {
        const int heads = int(c) / head_size_of(c);
        const Shape sums = {1, size_t(heads), n};
-       const Tensor out = of.out({1, n, c}), lse = of.floats(sums), qkv = of.half({1, n, 3 * c});
-       ops.attention_forward(out, lse, qkv, heads);
-       ops.attention_backward(of.out({1, n, 3 * c}), of.floats(sums), of.half({1, n, c}), qkv, out,
-                              lse, heads);
+       const Tensor out = of.out({1, n, c}), lse = of.floats(sums), qkv = of.half({1, n, 3 * c}),
+                    dqkv = of.out({1, n, 3 * c});
+       const GroupedHeads<ConstTensor> in = {qkv, qkv, qkv, heads, heads, HeadLayout::kBlocks};
+       ops.attention_forward(out, lse, in);
+       ops.attention_backward({dqkv, dqkv, dqkv, heads, heads, HeadLayout::kBlocks},
+                              of.floats(sums), of.half({1, n, c}), in, out, lse);
      }},
     {"grouped_attention",
      [](Ops& ops, Operands& of, size_t n, size_t c) {
@@ -134,9 +138,9 @@ const std::vector<Operation> kOperations = {
        const GroupedHeads<ConstTensor> in = {of.half(wide), of.half(narrow), of.half(narrow), heads,
                                              1};
        const Tensor out = of.out(wide), lse = of.floats(sums);
-       ops.grouped_attention_forward(out, lse, in);
-       ops.grouped_attention_backward({of.out(wide), of.out(narrow), of.out(narrow), heads, 1},
-                                      of.floats(sums), of.half(wide), in, out, lse);
+       ops.attention_forward(out, lse, in);
+       ops.attention_backward({of.out(wide), of.out(narrow), of.out(narrow), heads, 1},
+                              of.floats(sums), of.half(wide), in, out, lse);
      }},
 };
 

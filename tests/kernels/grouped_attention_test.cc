@@ -24,28 +24,66 @@ TEST_CASE("grouped attention is the oracle's with keys and values repeated, and 
     CHECK(distance_in_eps(run.gradients()[i], expected.gradients[i], 1) < backward);
 }
 
-TEST_CASE("attention has the same bits whether its operands lie in one array or in three",
-          "[kernels]") {
+const std::vector<HeadLayout> kLayouts = {HeadLayout::kSeparate, HeadLayout::kBlocks,
+                                          HeadLayout::kPerHead};
+
+TEST_CASE("attention has the same bits in every layout", "[kernels]") {
   const auto kind = GENERATE(from_range(of_one_thread(attention_kinds())));
-  const auto [dtype, head_size] =
-      GENERATE(table<DType, size_t>({{DType::kF32, 20}, {DType::kBF16, 20}, {DType::kF16, 64}}));
-  CAPTURE(kind.name, to_string(dtype), head_size);
+  const auto [dtype, head_size, kv_heads] = GENERATE(table<DType, size_t, size_t>(
+      {{DType::kF32, 20, 4}, {DType::kBF16, 20, 4}, {DType::kF16, 64, 4}, {DType::kF16, 64, 2}}));
+  CAPTURE(kind.name, to_string(dtype), head_size, kv_heads);
   TestBackend ops(kind);
-  GroupedRun run({2, 70, 3, head_size}, 3, dtype);
+  const auto run_in = [&](HeadLayout layout) {
+    GroupedRun run({2, 70, 4, head_size}, kv_heads, {.dtype = dtype, .layout = layout});
+    run.run(ops);
+    return run;
+  };
+  const GroupedRun expected = run_in(HeadLayout::kSeparate);
+  for (const HeadLayout layout : kLayouts) {
+    if (layout == HeadLayout::kPerHead && kv_heads != 4) continue;
+    const GroupedRun run = run_in(layout);
+    CHECK(run.out.floats() == expected.out.floats());
+    CHECK(run.gradients() == expected.gradients());
+  }
+}
+
+TEST_CASE("attention with a window, a cap and a scale is the oracle's in every layout",
+          "[kernels]") {
+  struct Heads {
+    size_t size, kv;
+    HeadLayout layout;
+  };
+  const std::vector<Heads> all_heads = {{20, 4, kLayouts[0]}, {64, 1, kLayouts[0]},
+                                        {20, 1, kLayouts[1]}, {64, 4, kLayouts[1]},
+                                        {20, 4, kLayouts[2]}, {64, 4, kLayouts[2]}};
+  const auto [kind, window, cap, scale, heads] = GENERATE_COPY(from_range(
+      combinations(backend_kinds(), std::vector<size_t>{0, 1, 3, 64, 70, 1000},
+                   std::vector<float>{0, 0.7f, 30}, std::vector<float>{0, 0.4f}, all_heads)));
+  const auto [head_size, kv_heads, layout] = heads;
+  CAPTURE(kind.name, window, cap, scale, kv_heads, head_size, int(layout));
+  TestBackend ops(kind);
+  GroupedRun run({1, 150, 4, head_size}, kv_heads,
+                 {.range = 2.0f, .scores = {scale, cap, window}, .layout = layout});
   run.run(ops);
-  const oracle::Values packed = run.packed();
-  HalfArray qkv(Floats(packed.begin(), packed.end()), dtype), dqkv = qkv, out = run.out;
-  Floats lse(run.lse.size()), delta(lse.size());
-  const Shape wide = {2, 70, 9 * head_size}, rows = {2, 70, 3 * head_size}, sums = {2, 3, 70};
-  ops->attention_forward(out.tensor(rows), tensor_of(lse, sums), qkv.tensor(wide), 3);
-  ops->attention_backward(dqkv.tensor(wide), tensor_of(delta, sums), run.dout.tensor(rows),
-                          qkv.tensor(wide), out.tensor(rows), tensor_of(lse, sums), 3);
-  CHECK(out.floats() == run.out.floats());
-  const auto arrays = run.gradients();
-  const Floats gradients = dqkv.floats();
-  run.for_packed([&](size_t slice, size_t at, size_t in_packed) {
-    if (arrays[slice][at] != gradients[in_packed]) FAIL("element " << in_packed);
-  });
+  const GroupedOracle expected(run);
+  // Scores up to 20, whose rounding e^ makes a relative error.
+  const double forward = roundings(150 + head_size, 24);
+  CHECK(distance_in_eps(run.out.floats(), expected.forward.out, 1) < forward);
+  CHECK(distance_in_eps(run.lse, expected.forward.lse, 1) < forward);
+  const double backward = 4 * roundings(4 / kv_heads * (150 + 2 * head_size), 48);
+  for (size_t i = 0; i < 3; ++i)
+    CHECK(distance_in_eps(run.gradients()[i], expected.gradients[i], 1) < backward);
+}
+
+TEST_CASE("a window of all positions is none", "[kernels]") {
+  const auto kind = GENERATE(from_range(of_one_thread(attention_kinds())));
+  CAPTURE(kind.name);
+  TestBackend ops(kind);
+  GroupedRun none({1, 70, 2, 64}, 2, {.dtype = DType::kBF16}), all = none;
+  all.kind.scores.window = 70;
+  for (GroupedRun* each : {&none, &all}) each->run(ops);
+  CHECK(all.out.floats() == none.out.floats());
+  CHECK(all.gradients() == none.gradients());
 }
 
 }  // namespace

@@ -1,25 +1,32 @@
-// Grouped attention, forward and backward, on arrays of any of the three types.
+// Attention, forward and backward, on arrays of any of the three types, in any layout.
 #pragma once
 
 #include "tests/kernels/halves.h"
 
 namespace gxp {
 
-// Attention whose `s.heads` heads of queries share `kv_heads` heads of keys and values. `range`: of
-// the queries, keys and values.
+// What a run of attention varies in besides its sizes. `range`: of the queries, keys and values.
+struct AttentionKind {
+  DType dtype = DType::kF32;
+  float range = 1.0f;
+  AttentionScores scores = {};
+  HeadLayout layout = HeadLayout::kSeparate;
+};
+
+// Attention whose `s.heads` heads of queries share `kv_heads` heads of keys and values. The numbers
+// are the same in every layout; here, they and their gradients have arrays of their own.
 struct GroupedRun {
-  GroupedRun(const oracle::AttentionSizes& sizes, size_t kv, DType type = DType::kF32,
-             float range = 1.0f)
+  GroupedRun(const oracle::AttentionSizes& sizes, size_t kv, const AttentionKind& of = {})
       : s(sizes),
         kv_heads(kv),
-        dtype(type),
-        queries(random_floats(rows() * s.channels(), 1, range), type),
-        keys(random_floats(rows() * kv_heads * s.head_size, 2, range), type),
-        values(random_floats(rows() * kv_heads * s.head_size, 3, range), type),
-        dout(random_floats(rows() * s.channels(), 4), type),
-        out(Floats(rows() * s.channels()), type),
-        dqueries(Floats(rows() * s.channels(), 7.0f), type),
-        dkeys(Floats(rows() * kv_heads * s.head_size, 7.0f), type),
+        kind(of),
+        queries(random_floats(rows() * s.channels(), 1, of.range), of.dtype),
+        keys(random_floats(rows() * kv_heads * s.head_size, 2, of.range), of.dtype),
+        values(random_floats(rows() * kv_heads * s.head_size, 3, of.range), of.dtype),
+        dout(random_floats(rows() * s.channels(), 4), of.dtype),
+        out(Floats(rows() * s.channels()), of.dtype),
+        dqueries(Floats(rows() * s.channels(), 7.0f), of.dtype),
+        dkeys(Floats(rows() * kv_heads * s.head_size, 7.0f), of.dtype),
         dvalues(dkeys),
         lse(s.pairs() * s.positions),
         delta(lse.size()) {}
@@ -27,14 +34,22 @@ struct GroupedRun {
   void run(TestBackend& ops) {
     const Shape wide = {s.batch, s.positions, s.channels()};
     const Shape narrow = {s.batch, s.positions, kv_heads * s.head_size};
-    const Shape sums = {s.batch, s.heads, s.positions};
-    const GroupedHeads<ConstTensor> in = {queries.tensor(wide), keys.tensor(narrow),
-                                          values.tensor(narrow), int(s.heads), int(kv_heads)};
-    ops->grouped_attention_forward(out.tensor(wide), tensor_of(lse, sums), in);
-    ops->grouped_attention_backward({dqueries.tensor(wide), dkeys.tensor(narrow),
-                                     dvalues.tensor(narrow), in.heads, in.kv_heads},
-                                    tensor_of(delta, sums), dout.tensor(wide), in, out.tensor(wide),
-                                    tensor_of(lse, sums));
+    if (kind.layout == HeadLayout::kSeparate)
+      return run(ops, {queries.tensor(wide), keys.tensor(narrow), values.tensor(narrow)},
+                 {dqueries.tensor(wide), dkeys.tensor(narrow), dvalues.tensor(narrow)});
+    Floats joined((queries.floats().size() / s.heads) * heads_in_row());
+    const std::array<Floats, 3> inputs = {queries.floats(), keys.floats(), values.floats()};
+    for_joined([&](size_t slice, size_t at, size_t to) { joined[to] = inputs[slice][at]; });
+    HalfArray all(joined, kind.dtype), dall(Floats(joined.size(), 7.0f), kind.dtype);
+    const Shape shape = {s.batch, s.positions, heads_in_row() * s.head_size};
+    const Tensor in = all.tensor(shape), gradients = dall.tensor(shape);
+    run(ops, {in, in, in}, {gradients, gradients, gradients});
+    std::array<Floats, 3> parts = inputs;
+    const Floats found = dall.floats();
+    for_joined([&](size_t slice, size_t at, size_t from) { parts[slice][at] = found[from]; });
+    dqueries = HalfArray(parts[0], kind.dtype);
+    dkeys = HalfArray(parts[1], kind.dtype);
+    dvalues = HalfArray(parts[2], kind.dtype);
   }
 
   [[nodiscard]] size_t rows() const { return s.batch * s.positions; }
@@ -66,16 +81,45 @@ struct GroupedRun {
 
   oracle::AttentionSizes s;
   size_t kv_heads;
-  DType dtype;
+  AttentionKind kind;
   HalfArray queries, keys, values, dout, out, dqueries, dkeys, dvalues;
   Floats lse, delta;
+
+ private:
+  void run(TestBackend& ops, const std::array<Tensor, 3>& in, const std::array<Tensor, 3>& to) {
+    const Shape wide = {s.batch, s.positions, s.channels()};
+    const Shape sums = {s.batch, s.heads, s.positions};
+    const GroupedHeads<ConstTensor> inputs = {in[0],        in[1],         in[2],
+                                              int(s.heads), int(kv_heads), kind.layout};
+    ops->attention_forward(out.tensor(wide), tensor_of(lse, sums), inputs, kind.scores);
+    ops->attention_backward({to[0], to[1], to[2], inputs.heads, inputs.kv_heads, kind.layout},
+                            tensor_of(delta, sums), dout.tensor(wide), inputs, out.tensor(wide),
+                            tensor_of(lse, sums), kind.scores);
+  }
+
+  [[nodiscard]] size_t heads_in_row() const { return s.heads + 2 * kv_heads; }
+  // visit(slice, element of the slice's array, element of the layout's one array) for each element.
+  template <class Visit>
+  void for_joined(const Visit& visit) const {
+    const bool per_head = kind.layout == HeadLayout::kPerHead;
+    for (size_t slice = 0; slice < 3; ++slice) {
+      const size_t heads = slice == 0 ? s.heads : kv_heads;
+      const size_t first = std::array<size_t, 3>{0, s.heads, s.heads + kv_heads}[slice];
+      for (size_t at = 0; at < rows() * heads * s.head_size; ++at) {
+        const size_t row = at / s.head_size / heads, head = at / s.head_size % heads;
+        const size_t in_row = per_head ? 3 * head + slice : first + head;
+        visit(slice, at, (row * heads_in_row() + in_row) * s.head_size + at % s.head_size);
+      }
+    }
+  }
 };
 
 // The oracle's, of a run's input; gradients of what heads share are summed.
 struct GroupedOracle {
-  explicit GroupedOracle(const GroupedRun& run) : forward(oracle::attention(run.s, run.packed())) {
-    const oracle::Values packed =
-        oracle::attention_gradient(run.s, run.packed(), oracle::to_values(run.dout.floats()));
+  explicit GroupedOracle(const GroupedRun& run)
+      : forward(oracle::attention(run.s, run.packed(), run.kind.scores)) {
+    const oracle::Values packed = oracle::attention_gradient(
+        run.s, run.packed(), oracle::to_values(run.dout.floats()), run.kind.scores);
     for (size_t i = 0; i < 3; ++i) gradients[i].resize(run.gradients()[i].size());
     run.for_packed(
         [&](size_t slice, size_t to, size_t from) { gradients[slice][to] += packed[from]; });

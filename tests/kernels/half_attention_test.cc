@@ -1,6 +1,7 @@
 // Attention of bf16 and f16, which a backend may multiply as such.
 #include <algorithm>
 
+#include "tests/combinations.h"
 #include "tests/kernels/grouped_run.h"
 
 namespace gxp {
@@ -19,10 +20,20 @@ double unit_of(DType dtype) {
 // head that a sum is over adds such an error, independent of the others'.
 struct Allowed {
   explicit Allowed(const GroupedRun& run)
-      : out(2 * unit_of(run.dtype) + roundings(run.s.positions + run.s.head_size, 4)),
-        gradient(5 * unit_of(run.dtype) * std::sqrt(double(run.s.heads / run.kv_heads))) {}
+      : out(2 * unit_of(run.kind.dtype) + roundings(run.s.positions + run.s.head_size, 4)),
+        gradient(5 * unit_of(run.kind.dtype) * std::sqrt(double(run.s.heads / run.kv_heads))) {}
   double out, gradient;
 };
+
+void check_is_the_oracles(const GroupedRun& run) {
+  const GroupedOracle expected(run);
+  const Allowed allowed(run);
+  CHECK(distance_in_eps(run.out.floats(), expected.forward.out, 1) < allowed.out);
+  CHECK(distance_in_eps(run.lse, expected.forward.lse, 1) <
+        roundings(run.s.positions + run.s.head_size, 4));
+  for (size_t i = 0; i < 3; ++i)
+    CHECK(distance_in_eps(run.gradients()[i], expected.gradients[i], 1) < allowed.gradient);
+}
 
 TEST_CASE("attention of halves is the oracle's but for its roundings", "[kernels]") {
   const auto kind = GENERATE(from_range(attention_kinds()));
@@ -39,14 +50,33 @@ TEST_CASE("attention of halves is the oracle's but for its roundings", "[kernels
                                                               {1, 65, 2, 2, 4}}));
   CAPTURE(kind.name, to_string(dtype), batch, positions, heads, kv_heads, head_size);
   TestBackend ops(kind);
-  GroupedRun run({batch, positions, heads, head_size}, kv_heads, dtype);
+  GroupedRun run({batch, positions, heads, head_size}, kv_heads, {.dtype = dtype});
   run.run(ops);
-  const GroupedOracle expected(run);
-  const Allowed allowed(run);
-  CHECK(distance_in_eps(run.out.floats(), expected.forward.out, 1) < allowed.out);
-  CHECK(distance_in_eps(run.lse, expected.forward.lse, 1) < roundings(positions + head_size, 4));
-  for (size_t i = 0; i < 3; ++i)
-    CHECK(distance_in_eps(run.gradients()[i], expected.gradients[i], 1) < allowed.gradient);
+  check_is_the_oracles(run);
+}
+
+TEST_CASE("attention of halves with a window and a cap is the oracle's in every layout",
+          "[kernels]") {
+  struct Heads {
+    size_t size, kv;
+    HeadLayout layout;
+  };
+  const std::vector<Heads> all_heads = {
+      {20, 1, HeadLayout::kSeparate}, {20, 2, HeadLayout::kPerHead},
+      {64, 1, HeadLayout::kBlocks},   {64, 2, HeadLayout::kPerHead},
+      {96, 2, HeadLayout::kBlocks},   {128, 1, HeadLayout::kSeparate},
+      {128, 2, HeadLayout::kPerHead}};
+  const auto [kind, dtype, window, cap, heads] = GENERATE_COPY(from_range(combinations(
+      attention_kinds(), std::vector<DType>{DType::kBF16, DType::kF16},
+      std::vector<size_t>{0, 1, 3, 32, 70, 1000}, std::vector<float>{0, 0.5f}, all_heads)));
+  const auto [head_size, kv_heads, layout] = heads;
+  CAPTURE(kind.name, to_string(dtype), window, cap, head_size, kv_heads, int(layout));
+  TestBackend ops(kind);
+  // A scale that is no larger than the default of any of these sizes, as the bounds have it.
+  GroupedRun run({1, 150, 2, head_size}, kv_heads,
+                 {.dtype = dtype, .scores = {0.08f, cap, window}, .layout = layout});
+  run.run(ops);
+  check_is_the_oracles(run);
 }
 
 TEST_CASE("attention of halves with scores far apart stays finite and right", "[kernels]") {
@@ -54,7 +84,7 @@ TEST_CASE("attention of halves with scores far apart stays finite and right", "[
   const DType dtype = GENERATE(DType::kBF16, DType::kF16);
   CAPTURE(kind.name, to_string(dtype));
   TestBackend ops(kind);
-  GroupedRun run({1, 130, 1, 64}, 1, dtype, 20.0f);  // scores up to a thousand
+  GroupedRun run({1, 130, 1, 64}, 1, {.dtype = dtype, .range = 20.0f});  // scores up to a thousand
   run.run(ops);
   const GroupedOracle expected(run);
   const Allowed allowed(run);
@@ -70,7 +100,7 @@ TEST_CASE("attention of halves has the same bits again, and whatever comes later
   CAPTURE(kind.name, to_string(dtype), kept);
   TestBackend ops(kind);
   const oracle::AttentionSizes sizes = {1, 70, 2, 64};
-  GroupedRun run(sizes, 1, dtype), again = run, changed = run;
+  GroupedRun run(sizes, 1, {.dtype = dtype}), again = run, changed = run;
   const auto change = [&](HalfArray& array) {
     Floats values = array.floats();
     std::fill(values.begin() + ptrdiff_t(kept * values.size() / 70), values.end(), 9.0f);

@@ -6,8 +6,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <numbers>
 #include <vector>
+
+#include "kernels/attention_scores.h"
 
 namespace gxp::oracle {
 
@@ -139,24 +142,35 @@ struct Attention {
   Values out, lse;
 };
 
-inline Values scores_of(const AttentionSizes& s, const Values& qkv, size_t pair, size_t t) {
-  Values scores(t + 1);
-  for (size_t key = 0; key <= t; ++key) {
+// The first key that position t sees.
+inline size_t first_key(const AttentionScores& how, size_t t) {
+  return how.window != 0 && t >= how.window ? t + 1 - how.window : 0;
+}
+
+// Of the keys from 0 to t, those that t does not see with minus infinity.
+inline Values scores_of(const AttentionSizes& s, const Values& qkv, const AttentionScores& how,
+                        size_t pair, size_t t) {
+  const double scale = how.scale != 0 ? how.scale : 1 / std::sqrt(double(s.head_size));
+  Values scores(t + 1, -std::numeric_limits<double>::infinity());
+  for (size_t key = first_key(how, t); key <= t; ++key) {
+    double product = 0;
     for (size_t d = 0; d < s.head_size; ++d)
-      scores[key] += qkv[s.in_qkv(pair, 0, t) + d] * qkv[s.in_qkv(pair, 1, key) + d] /
-                     std::sqrt(double(s.head_size));
+      product += qkv[s.in_qkv(pair, 0, t) + d] * qkv[s.in_qkv(pair, 1, key) + d];
+    const double score = product * scale;
+    scores[key] = how.cap != 0 ? how.cap * std::tanh(score / how.cap) : score;
   }
   return scores;
 }
 
-inline Attention attention(const AttentionSizes& s, const Values& qkv) {
+inline Attention attention(const AttentionSizes& s, const Values& qkv,
+                           const AttentionScores& how = {}) {
   Attention result{Values(s.batch * s.positions * s.channels()), {}};
   for (size_t pair = 0; pair < s.pairs(); ++pair) {
     for (size_t t = 0; t < s.positions; ++t) {
-      const Values scores = scores_of(s, qkv, pair, t);
+      const Values scores = scores_of(s, qkv, how, pair, t);
       const double lse = log_sum_exp(scores, 0, t + 1);
       result.lse.push_back(lse);
-      for (size_t key = 0; key <= t; ++key) {
+      for (size_t key = first_key(how, t); key <= t; ++key) {
         const double p = std::exp(scores[key] - lse);
         for (size_t d = 0; d < s.head_size; ++d)
           result.out[s.in_out(pair, t) + d] += p * qkv[s.in_qkv(pair, 2, key) + d];
@@ -166,17 +180,19 @@ inline Attention attention(const AttentionSizes& s, const Values& qkv) {
   return result;
 }
 
-// By the chain rule over the softmax's Jacobian: ds_k = p_k (dp_k - sum_j p_j dp_j).
-inline Values attention_gradient(const AttentionSizes& s, const Values& qkv, const Values& dout) {
+// By the chain rule over the softmax's Jacobian: ds_k = p_k (dp_k - sum_j p_j dp_j), and over the
+// cap's derivative, 1 - tanh^2.
+inline Values attention_gradient(const AttentionSizes& s, const Values& qkv, const Values& dout,
+                                 const AttentionScores& how = {}) {
   Values dqkv(qkv.size());
-  const double scale = 1 / std::sqrt(double(s.head_size));
+  const double scale = how.scale != 0 ? how.scale : 1 / std::sqrt(double(s.head_size));
   for (size_t pair = 0; pair < s.pairs(); ++pair) {
     for (size_t t = 0; t < s.positions; ++t) {
-      const Values scores = scores_of(s, qkv, pair, t);
+      const Values scores = scores_of(s, qkv, how, pair, t);
       const double lse = log_sum_exp(scores, 0, t + 1);
       Values p(t + 1);
       Values dp(t + 1);
-      for (size_t key = 0; key <= t; ++key) {
+      for (size_t key = first_key(how, t); key <= t; ++key) {
         p[key] = std::exp(scores[key] - lse);
         for (size_t d = 0; d < s.head_size; ++d) {
           dp[key] += dout[s.in_out(pair, t) + d] * qkv[s.in_qkv(pair, 2, key) + d];
@@ -184,8 +200,9 @@ inline Values attention_gradient(const AttentionSizes& s, const Values& qkv, con
         }
       }
       const double mean = dot(p, dp);
-      for (size_t key = 0; key <= t; ++key) {
-        const double ds = p[key] * (dp[key] - mean) * scale;
+      for (size_t key = first_key(how, t); key <= t; ++key) {
+        const double slope = how.cap != 0 ? 1 - std::pow(scores[key] / how.cap, 2) : 1;
+        const double ds = p[key] * (dp[key] - mean) * slope * scale;
         for (size_t d = 0; d < s.head_size; ++d) {
           dqkv[s.in_qkv(pair, 0, t) + d] += ds * qkv[s.in_qkv(pair, 1, key) + d];
           dqkv[s.in_qkv(pair, 1, key) + d] += ds * qkv[s.in_qkv(pair, 0, t) + d];

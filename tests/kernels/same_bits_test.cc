@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "tests/kernels/backends.h"
+#include "tests/kernels/rotary.h"
 
 namespace gxp {
 namespace {
@@ -31,9 +32,11 @@ Floats run_everything(Ops& ops, const Sizes& s) {
   const int heads = int(s.heads);
   const Shape wide = {s.batch, s.positions, 3 * c};
   const Shape sums = {s.batch, s.heads, s.positions};
-  ops.attention_forward(tensor_of(out, rows), tensor_of(lse, sums), tensor_of(qkv, wide), heads);
-  ops.attention_backward(tensor_of(dqkv, wide), tensor_of(delta, sums), tensor_of(norm, rows),
-                         tensor_of(qkv, wide), tensor_of(out, rows), tensor_of(lse, sums), heads);
+  const Tensor in = tensor_of(qkv, wide), din = tensor_of(dqkv, wide);
+  const GroupedHeads<ConstTensor> packed = {in, in, in, heads, heads, HeadLayout::kBlocks};
+  ops.attention_forward(tensor_of(out, rows), tensor_of(lse, sums), packed);
+  ops.attention_backward({din, din, din, heads, heads, HeadLayout::kBlocks}, tensor_of(delta, sums),
+                         tensor_of(norm, rows), packed, tensor_of(out, rows), tensor_of(lse, sums));
   ops.classifier(tensor_of(logits, {n, s.vocabulary}), tensor_of(losses, {n}),
                  tensor_of(tokens, {n}), 0.1f);
   Floats activated(n * c), dx = random_floats(n * c, 7);
@@ -62,7 +65,8 @@ Floats run_everything(Ops& ops, const Sizes& s) {
   return all;
 }
 
-// The same for those that only Llama has; half as many heads of keys and values.
+// The same for those that only Llama has and its like, Gemma 2's scores among them; half as many
+// heads of keys and values.
 Floats run_llama(Ops& ops, const Sizes& s) {
   const size_t n = s.batch * s.positions;
   const size_t c = s.channels;
@@ -73,16 +77,19 @@ Floats run_llama(Ops& ops, const Sizes& s) {
                       tensor_of(weight, {c}), 1e-5f);
   Floats keys = random_floats(n * c / 2, 3), values = random_floats(n * c / 2, 4), out(n * c);
   Floats lse(n * s.heads), dq(n * c), dk(n * c / 2), dv(n * c / 2), delta(n * s.heads);
-  ops.rope_forward(tensor_of(x, rows), int(c / s.heads), 1e4);
+  const HeadColumns all_heads = side_by_side(s.heads, c / s.heads);
+  const Rotary rotary = rotary_of(c / s.heads, 1e4);
+  ops.rope_forward(tensor_of(x, rows), all_heads, rotary);
+  const AttentionScores scores = {.cap = 0.5f, .window = 20};
   const int heads = int(s.heads);
   const GroupedHeads<ConstTensor> in = {tensor_of(x, rows), tensor_of(keys, narrow),
                                         tensor_of(values, narrow), heads, heads / 2};
-  ops.grouped_attention_forward(tensor_of(out, rows), tensor_of(lse, sums), in);
-  ops.grouped_attention_backward(
+  ops.attention_forward(tensor_of(out, rows), tensor_of(lse, sums), in, scores);
+  ops.attention_backward(
       {tensor_of(dq, rows), tensor_of(dk, narrow), tensor_of(dv, narrow), heads, heads / 2},
-      tensor_of(delta, sums), tensor_of(norm, rows), in, tensor_of(out, rows),
-      tensor_of(lse, sums));
-  ops.rope_backward(tensor_of(dq, rows), int(c / s.heads), 1e4);
+      tensor_of(delta, sums), tensor_of(norm, rows), in, tensor_of(out, rows), tensor_of(lse, sums),
+      scores);
+  ops.rope_backward(tensor_of(dq, rows), all_heads, rotary);
   Floats gate = norm, up = out, dweight(c);
   ops.swiglu_backward(tensor_of(dq, rows), tensor_of(gate, rows), tensor_of(up, rows));
   ops.rmsnorm_backward({.dx = tensor_of(up, rows),

@@ -41,9 +41,10 @@ cudaError_t launch_attention_delta(const GpuStream& stream, const AttentionBackw
       config_of(stream, blocks_for(stream.gpu, sums * kWarpLanes, kThreads), kThreads);
   return with_element(args.dtype, [&](auto element) {
     using T = decltype(element);
+    const HeadStrides outs = strides_of_outs(args.shape);
     const size_t size = args.shape.head_size;
-    return heads_lie_in_fours<T>(args.dout, size, size) &&
-                   heads_lie_in_fours<T>(args.out, size, size)
+    return heads_lie_in_fours<T>(args.dout, outs, size) &&
+                   heads_lie_in_fours<T>(args.out, outs, size)
                ? cudaLaunchKernelEx(&config, delta_kernel<4, T>, args)
                : cudaLaunchKernelEx(&config, delta_kernel<1, T>, args);
   });

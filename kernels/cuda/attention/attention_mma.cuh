@@ -141,6 +141,23 @@ __device__ __forceinline__ void multiply_columns(SumFragment (&sums)[D / 8],
   }
 }
 
+// Under a cap, products become scores.
+template <bool kGeneral, int D, int kSums>
+__device__ __forceinline__ void cap_products(SumFragment (&products)[kSums],
+                                             const ScoreMath<kGeneral, D>& math) {
+  if (!math.is_capped()) return;
+#pragma unroll
+  for (int n = 0; n < kSums; ++n) {
+#pragma unroll
+    for (float& x : products[n].at) x = math.score_of(x);
+  }
+}
+// The factor that makes binary logarithms of what cap_products() leaves.
+template <bool kGeneral, int D>
+__device__ __forceinline__ float log2_scale(const ScoreMath<kGeneral, D>& math) {
+  return math.is_capped() ? kLog2E : kLog2E * math.scale();
+}
+
 // The warp's rows of the result, row_of(2 i) times factors[i].
 template <class T, int D>
 __device__ __forceinline__ void write_rows(const HeadSlice<T>& to, const SumFragment (&sums)[D / 8],

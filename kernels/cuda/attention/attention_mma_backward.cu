@@ -26,6 +26,9 @@ constexpr int kOthersBytes = 2 * tile_bytes<D>(kOthers) + 2 * kOthers* int(sizeo
 template <int D>
 constexpr int kSharedBytes = 2 * kOwnBytes<D> + 2 * kOthersBytes<D>;
 
+struct QuerySums {
+  float lse, delta;
+};
 struct Others {
   SharedAddress first;   // keys or queries
   SharedAddress second;  // values or dout
@@ -47,14 +50,14 @@ struct Side {
 };
 template <class T>
 __device__ __forceinline__ Side<T> queries_of(const AttentionBackward& args, unsigned pair) {
-  return {slice_of_pair<const T>(args.in.queries, args.in.query_stride, args.shape, pair),
+  return {slice_of_pair<const T>(args.in.queries, args.in.of_queries, args.shape, pair),
           slice_of_pair<const T>(args.dout, args.shape, pair)};
 }
 template <class T>
 __device__ __forceinline__ Side<T> keys_of(const AttentionBackward& args, unsigned group) {
   const auto& in = args.in;
-  return {slice_of_group<const T>(in.keys, in.kv_stride, args.shape, group),
-          slice_of_group<const T>(in.values, in.kv_stride, args.shape, group)};
+  return {slice_of_group<const T>(in.keys, in.of_kv, args.shape, group),
+          slice_of_group<const T>(in.values, in.of_kv, args.shape, group)};
 }
 
 template <int kCount, int D, class T>
@@ -89,15 +92,19 @@ __device__ __forceinline__ void multiply_sides(SumFragment (&scores)[kSums],
       dscores, [&](int k) { return left_at<D>(own + kOwnBytes<D>, 16 * k); }, others.second);
 }
 
-// A score becomes P, its dP becomes dS. `scale` makes binary logarithms of scores.
-__device__ __forceinline__ void softmax_backward(float& score, float& dscore, float scale,
-                                                 float lse, float delta, bool visible) {
-  const float p = visible ? fast_exp2(fmaf(score, scale, -kLog2E * lse)) : 0.0f;
+// What cap_products() leaves becomes P, its dP becomes dS.
+template <bool kGeneral, int D>
+__device__ __forceinline__ void softmax_backward(float& score, float& dscore,
+                                                 const ScoreMath<kGeneral, D>& math,
+                                                 const QuerySums& query, bool hidden) {
+  const float exponent = fmaf(score, log2_scale(math), -kLog2E * query.lse);
+  const float p = hidden ? 0.0f : fast_exp2(exponent);
+  const float ds = math.before_cap(softmax_gradient(p, dscore, query.delta), score);
   score = p;
-  dscore = visible ? softmax_gradient(p, dscore, delta) : 0.0f;
+  dscore = hidden ? 0.0f : ds;
 }
 
-template <class T, int D>
+template <bool kGeneral, class T, int D>
 __global__ void __launch_bounds__(kThreads, 3) queries_kernel(const AttentionBackward args) {
   MmaBlockTile block(args.shape);
   block.tile = block.tiles - 1 - block.tile;  // the longest rows first
@@ -109,52 +116,55 @@ __global__ void __launch_bounds__(kThreads, 3) queries_kernel(const AttentionBac
   const SharedAddress own = shared_address(dynamic_shared<T>());
   start_side<kRows, D>(own, own + kOwnBytes<D>, queries_of<T>(args, block.head), block.first(),
                        block.positions);
-  start(0);
-  float lse[2] = {};
-  float delta[2] = {};
+  const ScoreMath<kGeneral, D> math(args.scores, args.shape);
+  const int first_tile = math.first_key(block.first()) / kOthers;
+  start(first_tile);
+  QuerySums own_sums[2] = {};
   for (int r = 0; r < 2; ++r) {
     const int query = block.first_of_warp() + row_of(2 * r);
     if (query >= block.positions) continue;
-    lse[r] = args.lse[size_t{block.head} * args.shape.positions + query];
-    delta[r] = args.delta[size_t{block.head} * args.shape.positions + query];
+    const size_t at = size_t{block.head} * args.shape.positions + query;
+    own_sums[r] = {args.lse[at], args.delta[at]};
   }
-  const float scale = 1.0f / sqrtf(float(D));
   const int end = block.first() + kRows < block.positions ? block.first() + kRows : block.positions;
   SumFragment dq[D / 8] = {};
-  for (int tile = 0; tile * kOthers < end; ++tile) {
+  for (int tile = first_tile; tile * kOthers < end; ++tile) {
     finish_copies();
     __syncthreads();  // and nobody reads the tile before
     if ((tile + 1) * kOthers < end) start(tile + 1);
     // The tile's first key less the warp's first query.
     const int first = tile * kOthers - block.first_of_warp();
-    if (first >= kWarpRows) continue;
+    if (first >= kWarpRows || math.is_too_far(0, first + kOthers - 1)) continue;
     const Others others = others_at<D>(tile);
     SumFragment scores[kSums] = {};
     SumFragment dscores[kSums] = {};
     multiply_sides<T, D>(scores, dscores, others);
+    cap_products(scores, math);
 #pragma unroll
     for (int n = 0; n < kSums; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const bool visible = first + 8 * n + column_of(i) <= row_of(i);
-        softmax_backward(scores[n].at[i], dscores[n].at[i], kLog2E * scale, lse[i / 2],
-                         delta[i / 2], visible);
+        const bool hidden = math.hides(row_of(i), first + 8 * n + column_of(i));
+        softmax_backward(scores[n].at[i], dscores[n].at[i], math, own_sums[i / 2], hidden);
       }
     }
     multiply_columns<T, D>(dq, dscores, others.first);
   }
   const auto& to = args.gradients;
-  write_rows<T, D>(slice_of_pair<T>(to.queries, to.query_stride, args.shape, block.head), dq, block,
-                   {scale, scale});
+  write_rows<T, D>(slice_of_pair<T>(to.queries, to.of_queries, args.shape, block.head), dq, block,
+                   {math.scale(), math.scale()});
 }
 
-template <class T, int D>
+template <bool kGeneral, class T, int D>
 __global__ void __launch_bounds__(kThreads, D > 64 ? 2 : 3)
     keys_kernel(const AttentionBackward args) {
   const MmaBlockTile block(args.shape);
   const int members = int(members_of(args.shape));
   const int first_tile = block.first() / kOthers;
-  const int tiles = (block.positions + kOthers - 1) / kOthers - first_tile;
+  const ScoreMath<kGeneral, D> math(args.scores, args.shape);
+  const int last_key = block.first() + kRows - 1;
+  const int end = math.end_of_queries(last_key, block.positions);
+  const int tiles = (end + kOthers - 1) / kOthers - first_tile;
   // All tiles of the first member's queries, then the next one's.
   const auto start = [&](int turn) {
     const Others to = others_at<D>(turn);
@@ -167,7 +177,6 @@ __global__ void __launch_bounds__(kThreads, D > 64 ? 2 : 3)
   start_side<kRows, D>(own, own + kOwnBytes<D>, keys_of<T>(args, block.head), block.first(),
                        block.positions);
   start(0);
-  const float scale = 1.0f / sqrtf(float(D));
   SumFragment dk[D / 8] = {};
   SumFragment dv[D / 8] = {};
   for (int turn = 0; turn < members * tiles; ++turn) {
@@ -181,23 +190,24 @@ __global__ void __launch_bounds__(kThreads, D > 64 ? 2 : 3)
     SumFragment scores[kSums] = {};
     SumFragment dscores[kSums] = {};
     multiply_sides<T, D>(scores, dscores, others);
+    cap_products(scores, math);
 #pragma unroll
     for (int n = 0; n < kSums; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int query = 8 * n + column_of(i);
-        const bool visible = row_of(i) <= first + query;
-        softmax_backward(scores[n].at[i], dscores[n].at[i], kLog2E * scale, others.lse[query],
-                         others.delta[query], visible);
+        const bool hidden = math.hides(first + query, row_of(i));
+        softmax_backward(scores[n].at[i], dscores[n].at[i], math,
+                         {others.lse[query], others.delta[query]}, hidden);
       }
     }
     multiply_columns<T, D>(dv, scores, others.second);
     multiply_columns<T, D>(dk, dscores, others.first);
   }
   const auto& to = args.gradients;
-  write_rows<T, D>(slice_of_group<T>(to.keys, to.kv_stride, args.shape, block.head), dk, block,
-                   {scale, scale});
-  write_rows<T, D>(slice_of_group<T>(to.values, to.kv_stride, args.shape, block.head), dv, block,
+  write_rows<T, D>(slice_of_group<T>(to.keys, to.of_kv, args.shape, block.head), dk, block,
+                   {math.scale(), math.scale()});
+  write_rows<T, D>(slice_of_group<T>(to.values, to.of_kv, args.shape, block.head), dv, block,
                    {1.0f, 1.0f});
 }
 
@@ -212,11 +222,13 @@ cudaError_t launch_mma_attention_backward(cudaStream_t stream, const AttentionBa
   return with_sizes(args.dtype, shape.head_size, [&](auto element, auto head_size) {
     using T = decltype(element);
     constexpr int kD = decltype(head_size)::value;
-    const cudaError_t error = launch(stream, queries_kernel<T, kD>, blocks_of(shape, shape.heads),
-                                     kSharedBytes<kD>, args);
+    const bool general = !has_default_scores(args);
+    const auto queries = general ? queries_kernel<true, T, kD> : queries_kernel<false, T, kD>;
+    const cudaError_t error =
+        launch(stream, queries, blocks_of(shape, shape.heads), kSharedBytes<kD>, args);
     if (error != cudaSuccess) return error;
-    return launch(stream, keys_kernel<T, kD>, blocks_of(shape, shape.kv_heads), kSharedBytes<kD>,
-                  args);
+    const auto keys = general ? keys_kernel<true, T, kD> : keys_kernel<false, T, kD>;
+    return launch(stream, keys, blocks_of(shape, shape.kv_heads), kSharedBytes<kD>, args);
   });
 }
 

@@ -49,14 +49,16 @@ __device__ __forceinline__ float reduce_row(float value, Fold fold) {
   return fold(value, __shfl_xor_sync(kAllLanes, value, 2));
 }
 
-// Keys after their query get the score -infinity. `first` is the tile's first key less the warp's
-// first query.
-__device__ __forceinline__ void hide_later_keys(SumFragment (&scores)[kSums], int first) {
+// Keys that their query does not see get the score -infinity. `first` is the tile's first key less
+// the warp's first query.
+template <bool kGeneral, int D>
+__device__ __forceinline__ void hide_keys(SumFragment (&scores)[kSums], int first,
+                                          const ScoreMath<kGeneral, D>& math) {
 #pragma unroll
   for (int n = 0; n < kSums; ++n) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      if (first + 8 * n + column_of(i) > row_of(i)) scores[n].at[i] = -__builtin_inff();
+      if (math.hides(row_of(i), first + 8 * n + column_of(i))) scores[n].at[i] = -__builtin_inff();
     }
   }
 }
@@ -111,35 +113,40 @@ __device__ __forceinline__ void write_results(const AttentionForward& args, Quer
 }
 
 // Registers for three blocks on a multiprocessor, four of small heads: while one waits for its
-// exponentials, another multiplies. From sm_100 on, ptxas would spill those of heads of 128.
+// exponentials, another multiplies. From sm_100 on, ptxas would spill those of heads of 128, and in
+// the general form everywhere.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
 constexpr int kBlocksOf128 = 2;
 #else
 constexpr int kBlocksOf128 = 3;
 #endif
-template <class T, int D>
-__global__ void __launch_bounds__(kThreads, D < 128 ? 3 : kBlocksOf128)
+template <bool kGeneral, class T, int D>
+__global__ void __launch_bounds__(kThreads, D < 128    ? 3
+                                            : kGeneral ? 2
+                                                       : kBlocksOf128)
     forward_kernel(const AttentionForward args) {
   MmaBlockTile block(args.shape);
   block.tile = block.tiles - 1 - block.tile;  // the longest rows first
   const auto& in = args.in;
   const unsigned group = block.head / members_of(args.shape);
-  const auto q = slice_of_pair<const T>(in.queries, in.query_stride, args.shape, block.head);
-  const auto k = slice_of_group<const T>(in.keys, in.kv_stride, args.shape, group);
-  const auto v = slice_of_group<const T>(in.values, in.kv_stride, args.shape, group);
+  const auto q = slice_of_pair<const T>(in.queries, in.of_queries, args.shape, block.head);
+  const auto k = slice_of_group<const T>(in.keys, in.of_kv, args.shape, group);
+  const auto v = slice_of_group<const T>(in.values, in.of_kv, args.shape, group);
   const SharedAddress tiles = shared_address(dynamic_shared<T>());
   const auto keys_at = [&](int tile) { return tiles + tile % 2 * 2 * tile_bytes<D>(kKeys); };
   const auto start = [&](int tile) {
     start_tile<kKeys, D>(keys_at(tile), k, tile * kKeys, block.positions);
     start_tile<kKeys, D>(keys_at(tile) + tile_bytes<D>(kKeys), v, tile * kKeys, block.positions);
   };
-  start(0);
+  const ScoreMath<kGeneral, D> math(args.scores, args.shape);
+  const int first_tile = math.first_key(block.first()) / kKeys;
+  start(first_tile);
   LeftFragment own[D / 16];
   read_queries<T, D>(own, q, block);
   QueryRows<D> queries{};
   queries.maximum[0] = queries.maximum[1] = -__FLT_MAX__;
-  const float scale = kLog2E / sqrtf(float(D));
-  for (int tile = 0; tile * kKeys <= block.first(); ++tile) {
+  const float scale = log2_scale(math);
+  for (int tile = first_tile; tile * kKeys <= block.first(); ++tile) {
     finish_copies();
     __syncthreads();  // and nobody reads the pair of tiles before
     if ((tile + 1) * kKeys <= block.first()) start(tile + 1);
@@ -147,7 +154,8 @@ __global__ void __launch_bounds__(kThreads, D < 128 ? 3 : kBlocksOf128)
     multiply_rows<T, D>(
         scores, [&](int i) { return own[i]; }, keys_at(tile));
     const int first = tile * kKeys - block.first_of_warp();
-    if (first + kKeys > 0) hide_later_keys(scores, first);
+    cap_products(scores, math);
+    if (first + kKeys > 0 || math.is_too_far(kWarpRows - 1, first)) hide_keys(scores, first, math);
     join_scores(queries, scores, scale);
     multiply_columns<T, D>(queries.out, scores, keys_at(tile) + tile_bytes<D>(kKeys));
   }
@@ -169,7 +177,10 @@ cudaError_t launch_mma_attention_forward(cudaStream_t stream, const AttentionFor
   const unsigned blocks = blocks_of(args.shape, args.shape.heads);
   return with_sizes(args.dtype, args.shape.head_size, [&](auto element, auto head_size) {
     constexpr int kD = decltype(head_size)::value;
-    return launch(stream, forward_kernel<decltype(element), kD>, blocks, kSharedBytes<kD>, args);
+    using T = decltype(element);
+    const auto kernel =
+        !has_default_scores(args) ? forward_kernel<true, T, kD> : forward_kernel<false, T, kD>;
+    return launch(stream, kernel, blocks, kSharedBytes<kD>, args);
   });
 }
 

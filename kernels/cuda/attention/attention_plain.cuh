@@ -42,13 +42,11 @@ struct PlainBlockTile {
         tiles((positions + kTile - 1) / kTile),
         tile(int(blockIdx.x % unsigned(tiles))),
         first_channel(int(blockIdx.x / unsigned(tiles)) % chunks() * kTile),
-        head(blockIdx.x / unsigned(tiles) / unsigned(chunks())),
-        scale(1.0f / sqrtf(float(channels))) {}
+        head(blockIdx.x / unsigned(tiles) / unsigned(chunks())) {}
   __device__ int chunks() const { return (channels + kTile - 1) / kTile; }
   __device__ int first() const { return tile * kTile; }
   int positions, channels, tiles, tile, first_channel;
   unsigned head;  // a pair or a group
-  float scale;
 };
 
 inline size_t blocks_of(const AttentionShape& shape, size_t heads) {
@@ -162,9 +160,9 @@ __device__ void write_rows(const HeadSlice<T>& to, const Part& part, const Plain
 // Whether four channels at a time may be read, or written, of queries, keys and values.
 template <class T, class Void>
 bool rows_lie_in_fours(const AttentionRows<Void>& rows, size_t head_size) {
-  return heads_lie_in_fours<T>(rows.queries, rows.query_stride, head_size) &&
-         heads_lie_in_fours<T>(rows.keys, rows.kv_stride, head_size) &&
-         heads_lie_in_fours<T>(rows.values, rows.kv_stride, head_size);
+  return heads_lie_in_fours<T>(rows.queries, rows.of_queries, head_size) &&
+         heads_lie_in_fours<T>(rows.keys, rows.of_kv, head_size) &&
+         heads_lie_in_fours<T>(rows.values, rows.of_kv, head_size);
 }
 
 }  // namespace gxp::plain_attention

@@ -2,6 +2,8 @@
 //   dQ = dS K over the tiles of keys up to the diagonal, by blocks that own queries;
 //   dV = P^T dO and dK = dS^T Q over the tiles of queries from it on, by blocks that own keys.
 // Both compute the scores anew: no sum is shared, so all have a fixed order.
+#include <array>
+
 #include "kernels/cuda/attention/attention_launch.h"
 #include "kernels/cuda/attention/attention_plain.cuh"
 #include "kernels/cuda/launch.cuh"
@@ -16,92 +18,104 @@ namespace {
 struct Sums {
   __device__ Sums(const AttentionBackward& args, unsigned pair)
       : lse(args.lse + size_t{pair} * args.shape.positions),
-        delta(args.delta + size_t{pair} * args.shape.positions) {}
+        delta(args.delta + size_t{pair} * args.shape.positions),
+        positions(int(args.shape.positions)) {}
   const float* lse;
   const float* delta;
+  int positions;
 };
 
-// Scores and dP become P and dS. `first_query` and `first_key` are the tile's; rows are queries, or
-// keys.
-template <bool kRowsAreKeys>
+// The first query and the first key of a tile of scores.
+struct TileStart {
+  int query, key;
+};
+
+// Products and dP become P and dS. Rows are queries, or keys.
+template <bool kRowsAreKeys, bool kGeneral>
 __device__ void softmax_backward(Part& scores, Part& dscores, const Sums& sums,
-                                 const PlainBlockTile& block, int first_query, int first_key) {
+                                 const ScoreMath<kGeneral>& math, const TileStart& tile) {
   for (int i = 0; i < kRows; ++i) {
     for (int j = 0; j < kColumns; ++j) {
-      const int query = first_query + (kRowsAreKeys ? column(j) : row(i));
-      const int key = first_key + (kRowsAreKeys ? row(i) : column(j));
-      const bool visible = key <= query && query < block.positions;
+      const int query = tile.query + (kRowsAreKeys ? column(j) : row(i));
+      const int key = tile.key + (kRowsAreKeys ? row(i) : column(j));
+      const bool visible = !math.hides(query, key) && query < sums.positions;
       const float lse = visible ? sums.lse[query] : 0.0f;
       const float delta = visible ? sums.delta[query] : 0.0f;
-      const float p = visible ? exp_of_nonpositive(scores.at[i][j] * block.scale - lse) : 0.0f;
+      const float score = math.score_of(scores.at[i][j]);
+      const float p = visible ? exp_of_nonpositive(score - lse) : 0.0f;
+      const float ds = math.before_cap(softmax_gradient(p, dscores.at[i][j], delta), score);
       scores.at[i][j] = p;
-      dscores.at[i][j] = visible ? softmax_gradient(p, dscores.at[i][j], delta) : 0.0f;
+      dscores.at[i][j] = visible ? ds : 0.0f;
     }
   }
 }
 
-template <int N, class T>
+template <bool kGeneral, int N, class T>
 __global__ void __launch_bounds__(kThreads, 2) queries_kernel(const AttentionBackward args) {
   PlainBlockTile block(args.shape);
   block.tile = block.tiles - 1 - block.tile;  // the longest rows first
   const auto& in = args.in;
   const unsigned group = block.head / members_of(args.shape);
-  const auto q = slice_of_pair<const T>(in.queries, in.query_stride, args.shape, block.head);
+  const auto q = slice_of_pair<const T>(in.queries, in.of_queries, args.shape, block.head);
   const auto dout = slice_of_pair<const T>(args.dout, args.shape, block.head);
-  const auto k = slice_of_group<const T>(in.keys, in.kv_stride, args.shape, group);
-  const auto v = slice_of_group<const T>(in.values, in.kv_stride, args.shape, group);
+  const auto k = slice_of_group<const T>(in.keys, in.of_kv, args.shape, group);
+  const auto v = slice_of_group<const T>(in.values, in.of_kv, args.shape, group);
   const Sums sums(args, block.head);
   Part dq{};
-  for (int key = 0; key <= block.first(); key += kTile) {
+  const ScoreMath<kGeneral> math(args.scores, args.shape);
+  const int first = math.first_key(block.first()) / kTile * kTile;
+  for (int key = first; key <= block.first(); key += kTile) {
     Part p = multiply_heads<N>(q, block.first(), k, key, block);
     Part ds = multiply_heads<N>(dout, block.first(), v, key, block);
-    softmax_backward<false>(p, ds, sums, block, block.first(), key);
+    softmax_backward<false>(p, ds, sums, math, {block.first(), key});
     add_product<N>(dq, ds, k, key, block);
   }
   const auto& to = args.gradients;
-  write_rows<N>(slice_of_pair<T>(to.queries, to.query_stride, args.shape, block.head), dq, block,
-                [&](int) { return block.scale; });
+  write_rows<N>(slice_of_pair<T>(to.queries, to.of_queries, args.shape, block.head), dq, block,
+                [&](int) { return math.scale(); });
 }
 
-template <int N, class T>
+template <bool kGeneral, int N, class T>
 __global__ void __launch_bounds__(kThreads, 2) keys_kernel(const AttentionBackward args) {
   const PlainBlockTile block(args.shape);
   const auto& in = args.in;
   const unsigned members = members_of(args.shape);
-  const auto k = slice_of_group<const T>(in.keys, in.kv_stride, args.shape, block.head);
-  const auto v = slice_of_group<const T>(in.values, in.kv_stride, args.shape, block.head);
+  const auto k = slice_of_group<const T>(in.keys, in.of_kv, args.shape, block.head);
+  const auto v = slice_of_group<const T>(in.values, in.of_kv, args.shape, block.head);
+  const ScoreMath<kGeneral> math(args.scores, args.shape);
+  const int end = math.end_of_queries(block.first() + kTile - 1, block.positions);
   Part dk{};
   Part dv{};
   for (unsigned pair = block.head * members; pair < (block.head + 1) * members; ++pair) {
-    const auto q = slice_of_pair<const T>(in.queries, in.query_stride, args.shape, pair);
+    const auto q = slice_of_pair<const T>(in.queries, in.of_queries, args.shape, pair);
     const auto dout = slice_of_pair<const T>(args.dout, args.shape, pair);
     const Sums sums(args, pair);
-    for (int query = block.first(); query < block.positions; query += kTile) {
+    for (int query = block.first(); query < end; query += kTile) {
       Part p = multiply_heads<N>(k, block.first(), q, query, block);
       Part ds = multiply_heads<N>(v, block.first(), dout, query, block);
-      softmax_backward<true>(p, ds, sums, block, query, block.first());
+      softmax_backward<true>(p, ds, sums, math, {query, block.first()});
       add_product<N>(dv, p, dout, query, block);
       add_product<N>(dk, ds, q, query, block);
     }
   }
   const auto& to = args.gradients;
-  write_rows<N>(slice_of_group<T>(to.keys, to.kv_stride, args.shape, block.head), dk, block,
-                [&](int) { return block.scale; });
-  write_rows<N>(slice_of_group<T>(to.values, to.kv_stride, args.shape, block.head), dv, block,
+  write_rows<N>(slice_of_group<T>(to.keys, to.of_kv, args.shape, block.head), dk, block,
+                [&](int) { return math.scale(); });
+  write_rows<N>(slice_of_group<T>(to.values, to.of_kv, args.shape, block.head), dv, block,
                 [&](int) { return 1.0f; });
 }
 
-template <int N, class T>
+template <bool kGeneral, int N, class T>
 cudaError_t launch_kernels(cudaStream_t stream, const AttentionBackward& args) {
   const AttentionShape& shape = args.shape;
   const dim3 of_queries(unsigned(blocks_of(shape, shape.heads)));
   const dim3 of_keys(unsigned(blocks_of(shape, shape.kv_heads)));
   if (of_queries.x == 0) return cudaSuccess;  // a launch of no blocks is an error
   const auto first = config_of(stream, of_queries, kThreads, kSharedBytes);
-  const cudaError_t error = cudaLaunchKernelEx(&first, queries_kernel<N, T>, args);
+  const cudaError_t error = cudaLaunchKernelEx(&first, queries_kernel<kGeneral, N, T>, args);
   if (error != cudaSuccess) return error;
   const auto second = config_of(stream, of_keys, kThreads, kSharedBytes);
-  return cudaLaunchKernelEx(&second, keys_kernel<N, T>, args);
+  return cudaLaunchKernelEx(&second, keys_kernel<kGeneral, N, T>, args);
 }
 
 }  // namespace
@@ -116,8 +130,12 @@ cudaError_t launch_plain_attention_backward(cudaStream_t stream, const Attention
     using T = decltype(element);
     const bool in_fours = rows_lie_in_fours<T>(args.in, head_size) &&
                           rows_lie_in_fours<T>(args.gradients, head_size) &&
-                          heads_lie_in_fours<T>(args.dout, head_size, head_size);
-    return in_fours ? launch_kernels<4, T>(stream, args) : launch_kernels<1, T>(stream, args);
+                          heads_lie_in_fours<T>(args.dout, strides_of_outs(args.shape), head_size);
+    const auto launches =
+        !has_default_scores(args)
+            ? std::array{launch_kernels<true, 1, T>, launch_kernels<true, 4, T>}
+            : std::array{launch_kernels<false, 1, T>, launch_kernels<false, 4, T>};
+    return launches[in_fours](stream, args);
   });
 }
 

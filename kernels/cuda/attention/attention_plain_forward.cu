@@ -1,4 +1,6 @@
 // Plain attention, forward: kernels/cpu/attention.inc by blocks. Dao, arXiv:2307.08691.
+#include <array>
+
 #include "kernels/cuda/attention/attention_launch.h"
 #include "kernels/cuda/attention/attention_plain.cuh"
 #include "kernels/cuda/launch.cuh"
@@ -25,13 +27,14 @@ struct QueryRows {
 };
 
 // Scores of a tile of keys become e^(score - maximum); what was added before is rescaled.
+template <bool kGeneral>
 __device__ void join_scores(QueryRows& queries, Part& scores, const PlainBlockTile& block,
-                            int first_key) {
+                            const ScoreMath<kGeneral>& math, int first_key) {
   for (int i = 0; i < kRows; ++i) {
     float maximum = queries.maximum[i];
     for (int j = 0; j < kColumns; ++j) {
-      const bool visible = first_key + column(j) <= block.first() + row(i);
-      scores.at[i][j] = visible ? scores.at[i][j] * block.scale : -__builtin_inff();
+      const bool hidden = math.hides(block.first() + row(i), first_key + column(j));
+      scores.at[i][j] = hidden ? -__builtin_inff() : math.score_of(scores.at[i][j]);
       maximum = fmaxf(maximum, scores.at[i][j]);
     }
     maximum = reduce_row(maximum, Max());
@@ -46,20 +49,22 @@ __device__ void join_scores(QueryRows& queries, Part& scores, const PlainBlockTi
   }
 }
 
-template <int N, class T>
+template <bool kGeneral, int N, class T>
 __global__ void __launch_bounds__(kThreads, 3) forward_kernel(const AttentionForward args) {
   PlainBlockTile block(args.shape);
   block.tile = block.tiles - 1 - block.tile;  // the longest rows first
   const auto& in = args.in;
   const unsigned group = block.head / members_of(args.shape);
-  const auto q = slice_of_pair<const T>(in.queries, in.query_stride, args.shape, block.head);
-  const auto k = slice_of_group<const T>(in.keys, in.kv_stride, args.shape, group);
-  const auto v = slice_of_group<const T>(in.values, in.kv_stride, args.shape, group);
+  const auto q = slice_of_pair<const T>(in.queries, in.of_queries, args.shape, block.head);
+  const auto k = slice_of_group<const T>(in.keys, in.of_kv, args.shape, group);
+  const auto v = slice_of_group<const T>(in.values, in.of_kv, args.shape, group);
   QueryRows queries{};
   for (float& maximum : queries.maximum) maximum = -__FLT_MAX__;
-  for (int key = 0; key <= block.first(); key += kTile) {
+  const ScoreMath<kGeneral> math(args.scores, args.shape);
+  const int first = math.first_key(block.first()) / kTile * kTile;
+  for (int key = first; key <= block.first(); key += kTile) {
     Part scores = multiply_heads<N>(q, block.first(), k, key, block);
-    join_scores(queries, scores, block, key);
+    join_scores(queries, scores, block, math, key);
     add_product<N>(queries.out, scores, v, key, block);
   }
   for (float& sum : queries.sum) sum = reduce_row(sum, Add());
@@ -87,9 +92,11 @@ cudaError_t launch_plain_attention_forward(cudaStream_t stream, const AttentionF
   return with_element(args.dtype, [&](auto element) {
     using T = decltype(element);
     const bool in_fours = rows_lie_in_fours<T>(args.in, head_size) &&
-                          heads_lie_in_fours<T>(args.out, head_size, head_size);
-    return in_fours ? cudaLaunchKernelEx(&config, forward_kernel<4, T>, args)
-                    : cudaLaunchKernelEx(&config, forward_kernel<1, T>, args);
+                          heads_lie_in_fours<T>(args.out, strides_of_outs(args.shape), head_size);
+    const auto kernels = !has_default_scores(args)
+                             ? std::array{forward_kernel<true, 1, T>, forward_kernel<true, 4, T>}
+                             : std::array{forward_kernel<false, 1, T>, forward_kernel<false, 4, T>};
+    return cudaLaunchKernelEx(&config, kernels[in_fours], args);
   });
 }
 

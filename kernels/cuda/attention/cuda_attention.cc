@@ -45,8 +45,9 @@ const Path& path_for(const Args& args, Arrays arrays) {
   });
 }
 
-Support cudnn_may_take(DType dtype, size_t head_size, Arrays arrays) {
-  Support support = cudnn_takes(dtype, head_size);
+template <class Args>
+Support cudnn_may_take(const Args& args, Arrays arrays) {
+  Support support = cudnn_takes(args.dtype, args.shape.head_size, args.scores);
   if (support && !are_aligned(arrays, 16))
     return {false, "arrays do not begin at a multiple of 16 bytes"};
   return support;
@@ -77,7 +78,7 @@ CudaAttention::CudaAttention(CudaQueue& queue, AttentionBy by, const CudnnSlicin
 template <class Args, class Compute>
 bool CudaAttention::is_computed_by_cudnn(const Args& args, Arrays arrays, Compute compute) {
   if (!cudnn_) return false;
-  Support support = cudnn_may_take(args.dtype, args.shape.head_size, arrays);
+  Support support = cudnn_may_take(args, arrays);
   if (support) support = compute(*cudnn_);
   if (support) return true;
   const std::string refusal = fmt::format("heads of {} channels in {}: {}", args.shape.head_size,

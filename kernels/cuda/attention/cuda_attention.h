@@ -15,9 +15,11 @@ namespace gxp {
 enum class AttentionBy {
   kOwn,    // gxp's kernels
   kCudnn,  // cuDNN, or it fails
-  kAuto,   // cuDNN where it can be loaded and takes the shape, else gxp's, which the log says
+  kAuto,   // cuDNN where it can be loaded and takes the call, else gxp's, which the log says
 };
 
+// gxp's own kernels take every shape and every AttentionScores; cuDNN what cudnn_takes() says, so
+// scores with a window or a cap are for gxp's.
 class CudaAttention : public AttentionOps {
  public:
   // `slicing` is cuDNN's. kUnavailable: `by` is kCudnn, which cannot be loaded.

@@ -1,7 +1,6 @@
 #include "kernels/cuda/cudnn/cudnn_attention.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <limits>
 #include <utility>
@@ -20,32 +19,28 @@ constexpr AttentionSlice whole(const AttentionShape& shape) {
 
 template <class Args>
 CudnnAttentionShape shape_of(const Args& args, const AttentionSlice& slice, SumOrder order) {
-  return {shape_of(args.shape, slice),
-          args.in.query_stride,
-          args.in.kv_stride,
-          args.shape.heads * args.shape.head_size,
-          args.dtype,
-          order};
+  return {shape_of(args.shape, slice), args.in.of_queries, args.in.of_kv,
+          strides_of_outs(args.shape), args.dtype,         order};
 }
 
 // Where a slice of the batch's tensors begins.
 struct SliceStart {
   template <class Void>
-  [[nodiscard]] const void* rows(Void* all, size_t stride, size_t head) const {
-    const size_t elements = slice.row * shape.positions * stride + head * shape.head_size;
+  [[nodiscard]] const void* rows(Void* all, const HeadStrides& strides, size_t head) const {
+    const size_t elements = slice.row * shape.positions * strides.row + head * strides.head;
     return static_cast<const std::byte*>(all) + elements * sizeof(uint16_t);
   }
   template <class Void>
-  [[nodiscard]] const void* queries(Void* all, size_t stride) const {
-    return rows(all, stride, slice.group * (shape.heads / shape.kv_heads));
+  [[nodiscard]] const void* queries(Void* all, const HeadStrides& strides) const {
+    return rows(all, strides, slice.group * (shape.heads / shape.kv_heads));
   }
   template <class Void>
-  [[nodiscard]] const void* kv(Void* all, size_t stride) const {
-    return rows(all, stride, slice.group);
+  [[nodiscard]] const void* kv(Void* all, const HeadStrides& strides) const {
+    return rows(all, strides, slice.group);
   }
   template <class Void>
   [[nodiscard]] const void* outs(Void* all) const {
-    return queries(all, shape.heads * shape.head_size);
+    return queries(all, strides_of_outs(shape));
   }
   [[nodiscard]] const void* sums(const float* all) const {
     const size_t head = slice.group * (shape.heads / shape.kv_heads);
@@ -58,7 +53,7 @@ struct SliceStart {
 
 // Scalars lie in the host's memory while a graph is run.
 struct Scalars {
-  explicit Scalars(const AttentionShape& shape) : scale(1.0f / std::sqrt(float(shape.head_size))) {}
+  explicit Scalars(const AttentionScores& scores) : scale(scores.scale) {}
   float scale;
   float minus_infinity = -std::numeric_limits<float>::infinity();
   float one = 1;
@@ -68,9 +63,9 @@ template <class Args>
 std::vector<TensorBinding> inputs_of(const Args& args, const SliceStart& start,
                                      const Scalars& scalars) {
   const auto& in = args.in;
-  return {{kCudnnQueries, start.queries(in.queries, in.query_stride)},
-          {kCudnnKeys, start.kv(in.keys, in.kv_stride)},
-          {kCudnnValues, start.kv(in.values, in.kv_stride)},
+  return {{kCudnnQueries, start.queries(in.queries, in.of_queries)},
+          {kCudnnKeys, start.kv(in.keys, in.of_kv)},
+          {kCudnnValues, start.kv(in.values, in.of_kv)},
           {kCudnnOut, start.outs(args.out)},
           {kCudnnLse, start.sums(args.lse)},
           {kCudnnScale, &scalars.scale},
@@ -83,9 +78,9 @@ std::vector<TensorBinding> bindings_of(const AttentionBackward& args, const Slic
   const auto& to = args.gradients;
   bindings.push_back({kCudnnDout, start.outs(args.dout)});
   bindings.push_back({kCudnnDelta, start.sums(args.delta)});
-  bindings.push_back({kCudnnQueryGradients, start.queries(to.queries, to.query_stride)});
-  bindings.push_back({kCudnnKeyGradients, start.kv(to.keys, to.kv_stride)});
-  bindings.push_back({kCudnnValueGradients, start.kv(to.values, to.kv_stride)});
+  bindings.push_back({kCudnnQueryGradients, start.queries(to.queries, to.of_queries)});
+  bindings.push_back({kCudnnKeyGradients, start.kv(to.keys, to.of_kv)});
+  bindings.push_back({kCudnnValueGradients, start.kv(to.values, to.of_kv)});
   bindings.push_back({kCudnnOne, &scalars.one});
   return bindings;
 }
@@ -131,7 +126,7 @@ Support CudnnAttention::forward(const AttentionForward& args) {
   const AttentionSlice all = whole(args.shape);
   CudnnPlan& plan = plans_->plan(CudnnDirection::kForward, shape_of(args, all, slicing_.order));
   if (!plan.support) return plan.support;
-  const Scalars scalars(args.shape);
+  const Scalars scalars(args.scores);
   plans_->run(plan, inputs_of(args, {args.shape, all}, scalars),
               queue_.scratch(plan.graph.workspace_bytes()), stream);
   return {};
@@ -167,7 +162,7 @@ size_t CudnnAttention::workspace_bytes(const AttentionBackward& args, const Atte
 
 void CudnnAttention::run(const AttentionBackward& args, const Slices& slices) {
   cudaStream_t const stream = queue_.stream();
-  const Scalars scalars(args.shape);
+  const Scalars scalars(args.scores);
   for (const AttentionSlice& slice : slices) {
     std::byte* const sums = queue_.scratch(workspace_bytes(args, slice));
     std::vector<TensorBinding> bindings = bindings_of(args, {args.shape, slice}, scalars);

@@ -1,4 +1,5 @@
-// Causal attention of kernels/ops.h by cuDNN: halves, heads of a multiple of 8 channels.
+// Causal attention of kernels/ops.h by cuDNN: halves, heads of a multiple of 8 channels, scores with
+// neither a window nor a cap.
 #pragma once
 
 #include <map>

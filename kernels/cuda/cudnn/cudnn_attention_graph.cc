@@ -20,21 +20,21 @@ struct Described {
         kv_heads(int64_t(shape.heads.kv_heads)),
         positions(int64_t(shape.heads.positions)),
         size(int64_t(shape.heads.head_size)),
-        query_stride(int64_t(shape.query_stride)),
-        kv_stride(int64_t(shape.kv_stride)),
-        out_stride(int64_t(shape.out_stride)) {}
+        of(shape) {}
 
-  [[nodiscard]] Tensor rows(int64_t id, int64_t heads_of_it, int64_t stride) const {
+  [[nodiscard]] Tensor rows(int64_t id, int64_t heads_of_it, const HeadStrides& strides) const {
+    const auto row = int64_t(strides.row);
     return graph.tensor(id, type, {batch, heads_of_it, positions, size},
-                        {positions * stride, size, stride, 1});
+                        {positions * row, int64_t(strides.head), row, 1});
   }
-  [[nodiscard]] Tensor queries(int64_t id) const { return rows(id, heads, query_stride); }
-  [[nodiscard]] Tensor outs(int64_t id) const { return rows(id, heads, out_stride); }
-  [[nodiscard]] Tensor kv(int64_t id) const { return rows(id, kv_heads, kv_stride); }
+  [[nodiscard]] Tensor queries(int64_t id) const { return rows(id, heads, of.queries); }
+  [[nodiscard]] Tensor outs(int64_t id) const { return rows(id, heads, of.outs); }
+  [[nodiscard]] Tensor kv(int64_t id) const { return rows(id, kv_heads, of.kv); }
   // Keys or values with the last two dimensions exchanged.
   [[nodiscard]] Tensor kv_transposed(int64_t id) const {
+    const auto row = int64_t(of.kv.row);
     return graph.tensor(id, type, {batch, kv_heads, size, positions},
-                        {positions * kv_stride, size, 1, kv_stride});
+                        {positions * row, int64_t(of.kv.head), 1, row});
   }
   [[nodiscard]] Tensor query_sums() const {
     return graph.tensor(kCudnnQuerySums, CudnnData::kF32, {batch, heads, positions, size},
@@ -71,7 +71,7 @@ struct Described {
   CudnnGraph& graph;
   CudnnData type;
   int64_t batch, heads, kv_heads, positions, size;
-  int64_t query_stride, kv_stride, out_stride;
+  const CudnnAttentionShape& of;
 };
 
 }  // namespace

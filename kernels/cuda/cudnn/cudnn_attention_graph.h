@@ -1,5 +1,5 @@
 // Causal attention (kernels/ops.h) in cuDNN's words: graphs of the operations that its fused
-// engines know.
+// engines know. Scores have a scale, but neither a window nor a cap.
 #pragma once
 
 #include "kernels/attention_args.h"
@@ -10,10 +10,10 @@ namespace gxp {
 // What a call of cuDNN computes: some rows of a batch with all of their heads, or of one row some
 // of its heads of keys and values with the queries' heads that read them.
 struct CudnnAttentionShape {
-  AttentionShape heads;                        // of this call
-  size_t query_stride, kv_stride, out_stride;  // elements between two positions
-  DType dtype;                                 // bf16 or f16
-  SumOrder order = SumOrder::kFixed;           // of backward's sums
+  AttentionShape heads;               // of this call
+  HeadStrides queries, kv, outs;      // of the batch's arrays
+  DType dtype;                        // bf16 or f16
+  SumOrder order = SumOrder::kFixed;  // of backward's sums
   auto operator<=>(const CudnnAttentionShape&) const = default;
 };
 

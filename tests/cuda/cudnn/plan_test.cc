@@ -71,8 +71,11 @@ Planned plan(const Gpu& gpu, Describe describe, const CudnnAttentionShape& shape
 CudnnAttentionShape shape_of(const AttentionShape& heads, DType dtype,
                              SumOrder order = SumOrder::kFixed) {
   const size_t wide = heads.heads * heads.head_size, narrow = heads.kv_heads * heads.head_size;
-  if (heads.heads == heads.kv_heads) return {heads, 3 * wide, 3 * wide, wide, dtype, order};
-  return {heads, wide, narrow, wide, dtype, order};
+  const size_t size = heads.head_size;
+  const HeadStrides outs = strides_of_outs(heads);
+  if (heads.heads == heads.kv_heads)
+    return {heads, {3 * wide, size}, {3 * wide, size}, outs, dtype, order};
+  return {heads, {wide, size}, {narrow, size}, outs, dtype, order};
 }
 
 TEST_CASE("cuDNN has plans for attention, in a fixed order or any, in the workspace counted") {
