@@ -1,23 +1,25 @@
 #include "kernels/cpu/rope_table.h"
 
-#include <cmath>
+#include <algorithm>
 
 #include "kernels/math/rope.h"
 
 namespace gxp {
 
-void RopeTable::prepare(size_t positions, size_t head_size, double theta) {
-  if (pairs_ != head_size / 2 || theta_ != theta) {
-    pairs_ = head_size / 2;
-    theta_ = theta;
-    cosines_.clear();
-    sines_.clear();
+void RopeTable::prepare(size_t positions) {
+  const size_t pairs = rotary_.frequencies.size();
+  for (size_t i = cosines_.size(); i < positions * pairs; ++i) {
+    const RopeFactors factors = rope_factors(rotary_, i / pairs, i % pairs);
+    cosines_.push_back(factors.cosine);
+    sines_.push_back(factors.sine);
   }
-  for (size_t i = cosines_.size(); i < positions * pairs_; ++i) {
-    const double angle = rope_angle(i / pairs_, i % pairs_, head_size, theta);
-    cosines_.push_back(float(std::cos(angle)));
-    sines_.push_back(float(std::sin(angle)));
-  }
+}
+
+const RopeTable& RopeTables::table(const Rotary& rotary, size_t positions) {
+  auto found = std::ranges::find(tables_, rotary, &RopeTable::rotary);
+  if (found == tables_.end()) found = tables_.emplace(found, rotary);
+  found->prepare(positions);
+  return *found;
 }
 
 }  // namespace gxp

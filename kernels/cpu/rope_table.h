@@ -2,28 +2,43 @@
 #pragma once
 
 #include <cstddef>
+#include <list>
 #include <vector>
 
 #include "kernels/cpu/rows.h"
+#include "lib/base/rotary.h"
 
 namespace gxp {
 
-// Computed in double, rounded once. One thread at a time may call prepare().
+// Of one Rotary.
 class RopeTable {
  public:
-  // The table has at least so many positions afterwards; no work if it has them already, so a step
-  // after the first costs nothing.
-  void prepare(size_t positions, size_t head_size, double theta);
+  explicit RopeTable(const Rotary& rotary) : rotary_(rotary) {}
+
+  [[nodiscard]] const Rotary& rotary() const { return rotary_; }
+  // The table has at least so many positions afterwards.
+  void prepare(size_t positions);
   // Forward; the caller turns `direction`.
   [[nodiscard]] Rotation at(size_t position) const {
-    return {&cosines_[position * pairs_], &sines_[position * pairs_], pairs_, 1.0f};
+    const size_t pairs = rotary_.frequencies.size();
+    return {&cosines_[position * pairs], &sines_[position * pairs], pairs, 1.0f};
   }
 
  private:
-  size_t pairs_ = 0;
-  double theta_ = 0;
+  Rotary rotary_;
   std::vector<float> cosines_;  // (positions, pairs)
   std::vector<float> sines_;
+};
+
+// A table for each Rotary that was asked for, a few in a model. One thread at a time.
+class RopeTables {
+ public:
+  // With at least so many positions; no work if it has them already, so a step after the first
+  // costs nothing.
+  const RopeTable& table(const Rotary& rotary, size_t positions);
+
+ private:
+  std::list<RopeTable> tables_;  // whose elements stay where they are
 };
 
 }  // namespace gxp

@@ -29,7 +29,7 @@ struct NormGradients {
   size_t columns;
 };
 
-// The rotation of one position: head_size / 2 pairs. `direction` > 0 is forward, < 0 backward.
+// The rotation of one position. `direction` > 0 is forward, < 0 backward.
 struct Rotation {
   const float* cosines;
   const float* sines;
@@ -48,8 +48,8 @@ struct RowKernels {
   void (*rmsnorm_row)(float* out, const float* x, const float* weight, size_t columns, float rstd);
   // Rows [begin, end); dweight(columns) +=, over these rows.
   void (*rmsnorm_backward)(const NormGradients& args, size_t begin, size_t end, float* dweight);
-  // Turns `heads` heads of one position, side by side at x.
-  void (*rotate)(float* x, size_t heads, const Rotation& rotation);
+  // Turns `heads` heads of one position, the first at x, each `stride` floats after the one before.
+  void (*rotate)(float* x, size_t heads, size_t stride, const Rotation& rotation);
   // sum(columns) += rows(count, columns), whose rows are `stride` floats apart.
   void (*add_rows)(float* sum, const float* rows, size_t count, size_t columns, size_t stride);
   // out(columns) = a(columns) + b(columns).

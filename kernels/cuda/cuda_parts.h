@@ -2,6 +2,8 @@
 // its kernels; it asserts shapes and queues the kernels. `queue` outlives each part.
 #pragma once
 
+#include <list>
+
 #include "kernels/cuda/cuda_queue.h"
 #include "kernels/ops.h"
 
@@ -61,19 +63,21 @@ class CudaTokens : public virtual Ops {
                           ConstTensor tokens) override;
   void classifier(Tensor logits, Tensor losses, ConstTensor targets, float scale) override;
   void classifier_loss(Tensor losses, ConstTensor logits, ConstTensor targets) override;
-  void rotate(Tensor x, int head_size, double theta, float direction) override;
+  void rotate(Tensor x, const HeadColumns& heads, const Rotary& rotary, float direction) override;
 
  private:
+  // A table for each Rotary that was asked for, a few in a model.
   struct Angles {
-    size_t positions, pairs;
-    double theta;
+    Rotary rotary;
+    size_t positions = 0;
+    Buffer factors = {};  // (2, positions, pairs): cosines and sines
   };
-  // The cosines of all positions and pairs, then the sines.
-  const float* prepare_angles(const Angles& wanted);
+  // With at least so many positions. Where a graph may read it, a table is only replaced as
+  // CudaQueue::upload() has it.
+  const Angles& angles_of(const Rotary& rotary, size_t positions);
 
   CudaQueue& queue_;
-  Buffer angles_;  // (2, positions, pairs): cosines and sines
-  Angles angles_of_{};
+  std::list<Angles> angles_;  // whose elements stay where they are
 };
 
 // Sums in f64 whose order depends on the count alone.

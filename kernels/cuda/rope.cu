@@ -1,4 +1,4 @@
-#include <cmath>
+#include <algorithm>
 #include <vector>
 
 #include "kernels/cuda/cuda_parts.h"
@@ -6,6 +6,7 @@
 #include "kernels/cuda/largest.cuh"
 #include "kernels/cuda/typed.cuh"
 #include "kernels/math/rope.h"
+#include "kernels/turned_columns.h"
 #include "lib/device/cuda_check.h"
 
 namespace gxp {
@@ -13,28 +14,30 @@ namespace {
 
 struct Rotation {
   size_t rows, positions;  // row r has position r % positions
-  size_t heads, pairs;
+  size_t columns;          // of x
+  HeadColumns heads;
+  size_t pairs;
   const float* cosines;  // (positions, pairs)
   const float* sines;    // likewise
   float direction;       // 1 or -1
   float* largest;        // of x, or null
 };
 
-// In place on x(rows, heads, 2, pairs). A block has a row, a thread N neighbouring pairs of a head.
+// In place on x(rows, columns). A block has a row, a thread N neighbouring pairs of a head.
 template <int N, class T>
 __global__ void rotate_kernel(Rotation rotation, T* x) {
   const size_t pairs = rotation.pairs;
   const size_t position = blockIdx.x % rotation.positions;
   const float* const cosines = rotation.cosines + position * pairs;
   const float* const sines = rotation.sines + position * pairs;
-  T* const row = x + blockIdx.x * rotation.heads * 2 * pairs;
+  T* const row = x + blockIdx.x * rotation.columns + rotation.heads.first;
   const auto groups_of_head = unsigned(pairs / N);
-  const auto groups = unsigned(rotation.heads) * groups_of_head;
+  const auto groups = unsigned(rotation.heads.count) * groups_of_head;
   LargestWritten largest;
   for (unsigned group = threadIdx.x; group < groups; group += blockDim.x) {
     const size_t head = group / groups_of_head;
     const size_t pair = size_t{group % groups_of_head} * N;
-    T* const first = row + head * 2 * pairs + pair;
+    T* const first = row + head * rotation.heads.stride + pair;
     Floats<N> a = load<N>(first);
     Floats<N> b = load<N>(first + pairs);
     const Floats<N> cosine = load<N>(cosines + pair);
@@ -56,23 +59,23 @@ __global__ void rotate_kernel(Rotation rotation, T* x) {
 
 }  // namespace
 
-void CudaTokens::rotate(Tensor x, int head_size, double theta, float direction) {
-  GXP_ASSERT(x.shape.rank() == 3 && head_size > 0 && head_size % 2 == 0);
-  const size_t positions = x.shape[1];
-  const size_t pairs = static_cast<size_t>(head_size) / 2;
-  const size_t heads = x.shape.columns() / (2 * pairs);
-  GXP_ASSERT(heads * 2 * pairs == x.shape.columns());
-  const float* const cosines = prepare_angles({positions, pairs, theta});
-  const float* const sines = cosines + angles_of_.positions * pairs;
-  const Rotation rotation = {x.shape.rows(), positions, heads,     pairs,
+void CudaTokens::rotate(Tensor x, const HeadColumns& heads, const Rotary& rotary, float direction) {
+  turned_columns(x.shape, heads, rotary);
+  const size_t positions = x.shape[1], columns = x.shape.columns();
+  const size_t pairs = rotary.frequencies.size();
+  const Angles& angles = angles_of(rotary, positions);
+  const auto* const cosines = reinterpret_cast<const float*>(angles.factors.memory().data);
+  const float* const sines = cosines + angles.positions * pairs;
+  const Rotation rotation = {x.shape.rows(), positions, columns,   heads,    pairs,
                              cosines,        sines,     direction, x.largest};
   if (rotation.rows == 0) return;
   constexpr size_t kMostThreads = 256;
   const cudaError_t result = with_element(x.dtype, [&](auto element) {
     using T = decltype(element);
     T* const data = elements<T>(array_of(x));
-    const bool in_fours = pairs % 4 == 0 && lie_in_fours(data);
-    const size_t groups = heads * pairs / (in_fours ? 4 : 1);
+    const bool in_fours = pairs % 4 == 0 && columns % 4 == 0 && heads.first % 4 == 0 &&
+                          heads.stride % 4 == 0 && lie_in_fours(data);
+    const size_t groups = heads.count * pairs / (in_fours ? 4 : 1);
     const auto config = config_of(queue_.stream(), dim3(unsigned(rotation.rows)),
                                   dim3(whole_warps(groups, kMostThreads)));
     return in_fours ? cudaLaunchKernelEx(&config, rotate_kernel<4, T>, rotation, data)
@@ -81,21 +84,20 @@ void CudaTokens::rotate(Tensor x, int head_size, double theta, float direction) 
   check_cuda(result, "launch rope");
 }
 
-const float* CudaTokens::prepare_angles(const Angles& wanted) {
-  const bool are_same = angles_of_.pairs == wanted.pairs && angles_of_.theta == wanted.theta;
-  if (are_same && angles_of_.positions >= wanted.positions)
-    return reinterpret_cast<const float*>(angles_.memory().data);
-  const size_t count = wanted.positions * wanted.pairs;
+const CudaTokens::Angles& CudaTokens::angles_of(const Rotary& rotary, size_t positions) {
+  auto found = std::ranges::find(angles_, rotary, &Angles::rotary);
+  if (found == angles_.end()) found = angles_.insert(found, Angles{rotary});
+  if (found->positions >= positions) return *found;
+  const size_t pairs = rotary.frequencies.size(), count = positions * pairs;
   std::vector<float> table(2 * count);  // the cosines, then the sines
   for (size_t i = 0; i < count; ++i) {
-    const double angle =
-        rope_angle(i / wanted.pairs, i % wanted.pairs, 2 * wanted.pairs, wanted.theta);
-    table[i] = float(std::cos(angle));
-    table[count + i] = float(std::sin(angle));
+    const RopeFactors factors = rope_factors(rotary, i / pairs, i % pairs);
+    table[i] = factors.cosine;
+    table[count + i] = factors.sine;
   }
-  angles_ = queue_.upload(table);
-  angles_of_ = wanted;
-  return reinterpret_cast<const float*>(angles_.memory().data);
+  found->factors = queue_.upload(table);
+  found->positions = positions;
+  return *found;
 }
 
 }  // namespace gxp

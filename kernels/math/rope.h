@@ -1,15 +1,23 @@
-// The angle by which a pair of channels turns at a position: Su et al., arXiv:2104.09864.
+// The angles of rotary positions: Su et al., arXiv:2104.09864.
 #pragma once
 
 #include <cmath>
 #include <cstddef>
 
+#include "lib/base/rotary.h"
+
 namespace gxp {
 
-// position * theta^(-2 pair / head_size), in double, on the host.
-inline double rope_angle(size_t position, size_t pair, size_t head_size, double theta) {
-  const double exponent = -2.0 * double(pair) / double(head_size);
-  return double(position) * std::pow(theta, exponent);
+// By which a pair of channels turns, in double, on the host.
+inline double rope_angle(size_t position, double frequency) { return double(position) * frequency; }
+
+// What a pair of channels is multiplied with: computed in double, rounded once.
+struct RopeFactors {
+  float cosine, sine;
+};
+inline RopeFactors rope_factors(const Rotary& rotary, size_t position, size_t pair) {
+  const double angle = rope_angle(position, rotary.frequencies[pair]);
+  return {float(std::cos(angle) * rotary.factor), float(std::sin(angle) * rotary.factor)};
 }
 
 }  // namespace gxp

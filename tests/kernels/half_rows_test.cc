@@ -1,6 +1,7 @@
 // Operations on rows that read or write halves: what they compute is what they compute of the same
 // values as floats, rounded once.
 #include "tests/kernels/halves.h"
+#include "tests/kernels/rotary.h"
 
 namespace gxp {
 namespace {
@@ -187,10 +188,11 @@ TEST_CASE("positions turn halves as they turn the same floats, rounded once", "[
   CAPTURE(kind.name, head_size, heads);
   TestBackend ops(kind);
   const Shape shape = {2, 33, heads * head_size};
+  const Rotary rotary = rotary_of(GENERATE_COPY(size_t{2}, head_size), 1e4);
   check_halves([&](DType half, DType type) {
     HalfArray x = halves(shape.count(), 1, half, type), dx = x;
-    ops->rope_forward(x.tensor(shape), int(head_size), 1e4);
-    ops->rope_backward(dx.tensor(shape), int(head_size), 1e4);
+    ops->rope_forward(x.tensor(shape), side_by_side(heads, head_size), rotary);
+    ops->rope_backward(dx.tensor(shape), side_by_side(heads, head_size), rotary);
     return Made{{}, {x.floats(), dx.floats()}};
   });
 }

@@ -18,6 +18,7 @@
 #include "kernels/elementwise.h"
 #include "kernels/math/dynamic_map.h"
 #include "kernels/tensor_data.h"
+#include "kernels/turned_columns.h"
 #include "lib/base/error.h"
 #include "lib/base/state_block.h"
 
@@ -108,22 +109,21 @@ class CpuOps final : public CpuNorms, public CpuAttention {
     });
   }
 
-  void rotate(Tensor x, int head_size, double theta, float direction) override {
-    GXP_ASSERT(x.shape.rank() == 3 && head_size > 0 && head_size % 2 == 0);
-    const size_t positions = x.shape[1];
+  void rotate(Tensor x, const HeadColumns& heads, const Rotary& rotary, float direction) override {
     const size_t columns = x.shape.columns();
-    const size_t heads = columns / static_cast<size_t>(head_size);
-    GXP_ASSERT(heads * static_cast<size_t>(head_size) == columns);
+    const size_t turned = turned_columns(x.shape, heads, rotary);
+    const size_t positions = x.shape[1];
     const InPieces from(kernels_.convert, x);
     const OutPieces to(kernels_.convert, x);
-    rope_.prepare(positions, static_cast<size_t>(head_size), theta);
-    buffers_.parallel_for(x.shape.rows(), columns, [&](size_t begin, size_t end, float* buffer) {
+    const RopeTable& table = rope_.table(rotary, positions);
+    buffers_.parallel_for(x.shape.rows(), turned, [&](size_t begin, size_t end, float* buffer) {
       for (size_t row = begin; row < end; ++row) {
-        Rotation rotation = rope_.at(row % positions);
+        const size_t at = row * columns + heads.first;
+        Rotation rotation = table.at(row % positions);
         rotation.direction = direction;
-        from.read(row * columns, columns, buffer);
-        kernels_.rows.rotate(to.place(row * columns, buffer), heads, rotation);
-        to.finish(row * columns, columns, buffer);
+        from.read(at, turned, buffer);
+        kernels_.rows.rotate(to.place(at, buffer), heads.count, heads.stride, rotation);
+        to.finish(at, turned, buffer);
       }
     });
   }
@@ -353,7 +353,7 @@ class CpuOps final : public CpuNorms, public CpuAttention {
   CpuFloat8 left_, right_;  // operands of products
   ThreadBuffers buffers_;
   Scratch bias_;
-  RopeTable rope_;
+  RopeTables rope_;
   std::vector<double> block_sums_;
 };
 
