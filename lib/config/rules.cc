@@ -58,6 +58,20 @@ std::string cudnn_attends_to_halves(const RunConfig& run) {
   return "must be auto or own with train.precision fp32; cuDNN computes in halves";
 }
 
+std::string cudnn_attends_without_window(const RunConfig& run) {
+  const int positions = run.data.sequence != 0 ? run.data.sequence : run.model.context;
+  if (run.train.attention != AttentionChoice::kCudnn) return "";
+  if (run.model.window == 0 || run.model.window >= positions) return "";
+  return fmt::format("must be auto or own with model.window {}; cuDNN's graph has no window",
+                     run.model.window);
+}
+
+std::string cudnn_attends_without_cap(const RunConfig& run) {
+  if (run.train.attention != AttentionChoice::kCudnn || run.model.score_cap == 0) return "";
+  return fmt::format("must be auto or own with model.score_cap {}; cuDNN's graph has no cap",
+                     run.model.score_cap);
+}
+
 std::string operands_suit_precision(const RunConfig& run) {
   const Choice<MatmulType> matmul = run.train.matmul;
   if (matmul == MatmulType::kPrecision) return "";
@@ -211,6 +225,8 @@ constexpr Rule kRules[] = {
     {"train.profile_steps", "train.steps", profiled_steps_are_of_the_run},
     {"train.rounding", "train.precision", bf16_is_rounded},
     {"train.attention", "train.precision", cudnn_attends_to_halves},
+    {"train.attention", "model.window", cudnn_attends_without_window},
+    {"train.attention", "model.score_cap", cudnn_attends_without_cap},
     {"train.matmul", "train.precision", operands_suit_precision},
     {"train.fp8_accumulation", "train.matmul", fast_sums_are_of_fp8},
     {"train.fp8_weights", "train.matmul", codes_are_of_fp8},

@@ -154,6 +154,12 @@ const std::vector<BadLine>& bad_lines() {
       {"[train]\nrounding = 'stochastic'",
        "run.toml:4: train.rounding: must be nearest with train.precision fp32; stochastic is for "
        "bf16"},
+      {"[train]\nattention = 'cudnn'\nprecision = 'bf16'\n[model]\nwindow = 64",
+       "run.toml:4: train.attention: must be auto or own with model.window 64; cuDNN's graph has "
+       "no window"},
+      {"[train]\nattention = 'cudnn'\nprecision = 'bf16'\n[model]\nscore_cap = 50",
+       "run.toml:4: train.attention: must be auto or own with model.score_cap 50; cuDNN's graph "
+       "has no cap"},
       {"[train]\nmatmul = 'fp8'\nprecision = 'fp16'",
        "run.toml:4: train.matmul: must be precision with train.precision fp16; fp8 is for bf16"},
       {"[train]\nfp8_weights = 'kept'\nprecision = 'bf16'",
