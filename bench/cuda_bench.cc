@@ -172,9 +172,10 @@ class CudaBench : public ProductBench {
     const Tensor other = tensor({s.tokens(), s.mlp}, kBF16), sums = tensor({s.mlp}, kF32);
     const auto elements = double(wide.count());
     const std::string name = s.name;
-    time(name + " gelu forward", 0, 4 * elements, [&] { ops_->gelu_forward(other, wide); });
+    time(name + " gelu forward", 0, 4 * elements,
+         [&] { ops_->activation_forward(Activation::kGeluTanh, other, wide); });
     time(name + " gelu backward", 0, 8 * elements,
-         [&] { ops_->gelu_backward(other, wide, other, wide); });
+         [&] { ops_->activation_backward(Activation::kGeluTanh, other, wide, other, wide); });
     time(name + " bias backward", 0, 2 * elements, [&] { ops_->bias_backward(sums, wide); });
   }
 

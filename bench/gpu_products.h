@@ -186,7 +186,7 @@ class ProductBench : public GpuBench {
              .pointers = pointers,
              .apart = [&] {
                ops_->matmul(x, in, weight, {.bias = bias});
-               ops_->gelu_forward(out, x);
+               ops_->activation_forward(Activation::kGeluTanh, out, x);
              }});
   }
 
@@ -203,9 +203,9 @@ class ProductBench : public GpuBench {
              .apart =
                  [&] {
                    ops_->matmul(dx, dout, weight, {.transpose_b = true});
-                   ops_->gelu_backward(dx, x, dx, x);
+                   ops_->activation_backward(Activation::kGeluTanh, dx, x, dx, x);
                  },
-             .after = [&] { ops_->gelu_forward(x, x); }});
+             .after = [&] { ops_->activation_forward(Activation::kGeluTanh, x, x); }});
   }
 
   // dweight(C, M) = in(N, C)' dout(N, M), and dbias(M) the sums of dout's columns.

@@ -48,6 +48,22 @@ LionFactors factors_of(const LionStep& step) {
           .fresh2 = float(1 - step.beta2)};
 }
 
+// The operation `Of` with the activation function `kind`.
+template <template <class Function> class Of>
+ElementwiseMath math_of(Activation kind) {
+  switch (kind) {
+    case Activation::kGeluTanh:
+      return Of<GeluTanh>();
+    case Activation::kGelu:
+      return Of<Gelu>();
+    case Activation::kSilu:
+      return Of<Silu>();
+    case Activation::kRelu:
+      return Of<Relu>();
+  }
+  fail(ErrorKind::kInternal, "apply activation function {}: it has no kernels", int(kind));
+}
+
 // Whether array `i` may have this type, where the first has `first`.
 bool is_allowed(const ElementwiseForm& form, size_t i, DType type, DType first) {
   switch (form.types) {
@@ -99,21 +115,24 @@ void Ops::apply_all(std::span<const ElementwiseCall> calls) {
   for (const ElementwiseCall& call : calls) apply(call);
 }
 
-void Ops::gelu_forward(Tensor out, ConstTensor x) { apply(checked({GeluForward(), {out}, {x}})); }
-void Ops::gelu_backward(Tensor dx, Tensor activated, ConstTensor dout, ConstTensor x) {
+void Ops::activation_forward(Activation kind, Tensor out, ConstTensor x) {
+  apply(checked({math_of<ForwardOf>(kind), {out}, {x}}));
+}
+void Ops::activation_backward(Activation kind, Tensor dx, Tensor activated, ConstTensor dout,
+                              ConstTensor x) {
   if (activated.memory.data == nullptr)
-    apply(checked({GeluSlope(), {dx}, {dout, x}}));
+    apply(checked({math_of<SlopeOf>(kind), {dx}, {dout, x}}));
   else
-    apply(checked({GeluBackward(), {dx, activated}, {dout, x}}));
+    apply(checked({math_of<BackwardOf>(kind), {dx, activated}, {dout, x}}));
 }
-void Ops::swiglu_forward(Tensor out, ConstTensor gate, ConstTensor up) {
-  apply(checked({SwigluForward(), {out}, {gate, up}}));
+void Ops::gated_forward(Activation kind, Tensor out, ConstTensor gate, ConstTensor up) {
+  apply(checked({math_of<GatedForwardOf>(kind), {out}, {gate, up}}));
 }
-void Ops::swiglu_backward(Tensor dout, Tensor gate, Tensor up) {
-  apply(checked({SwigluBackward(), {dout, gate, up}}));
+void Ops::gated_backward(Activation kind, Tensor dout, Tensor gate, Tensor up) {
+  apply(checked({math_of<GatedBackwardOf>(kind), {dout, gate, up}}));
 }
-void Ops::swiglu_gradients(Tensor gate, Tensor up, ConstTensor dout) {
-  apply(checked({SwigluGradients(), {gate, up}, {dout}}));
+void Ops::gated_gradients(Activation kind, Tensor gate, Tensor up, ConstTensor dout) {
+  apply(checked({math_of<GatedGradientsOf>(kind), {gate, up}, {dout}}));
 }
 void Ops::add(Tensor out, ConstTensor a, ConstTensor b) {
   apply(checked({SumOfTwo(), {out}, {a, b}}));

@@ -7,7 +7,8 @@ namespace gxp {
 void Ops::linear_gelu(const LinearGelu& layer) {
   matmul(layer.x, layer.in, layer.weight,
          {.bias = layer.bias, .float8 = operands_of_forward(layer.float8)});
-  if (layer.activated.memory.data != nullptr) gelu_forward(layer.activated, layer.x);
+  if (layer.activated.memory.data != nullptr)
+    activation_forward(Activation::kGeluTanh, layer.activated, layer.x);
 }
 
 void Ops::linear_backward(const LinearBackward& layer) {
@@ -27,7 +28,8 @@ void Ops::linear_backward(const LinearBackward& layer) {
     differentiate_input();
     layer.start(LinearPart::kActivation);
     const bool is_kept = layer.activated.memory.data != nullptr;
-    gelu_backward(layer.dx, is_kept ? Tensor() : layer.in, layer.dx, layer.in);
+    activation_backward(Activation::kGeluTanh, layer.dx, is_kept ? Tensor() : layer.in, layer.dx,
+                        layer.in);
   }
   layer.start(LinearPart::kParameters);
   if (layer.dweight.memory.data != nullptr) {

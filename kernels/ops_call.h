@@ -2,8 +2,6 @@
 // class.
 #pragma once
 
-#include <variant>
-
 #include "kernels/elementwise.h"
 #include "kernels/ops.h"
 
@@ -17,7 +15,7 @@ enum class OpsCall {
   kNorm,
   kNormAgain,
   kNormBackward,
-  kActivation,  // GELU and SwiGLU, forward and backward
+  kActivation,  // activation functions, also gated, forward and backward
   kRotation,
   kAttention,
   kAttentionBackward,
@@ -38,13 +36,7 @@ inline OpsCall call_of(const LinearBackward& layer, LinearPart part) {
   return layer.dweight.memory.data != nullptr ? OpsCall::kWeightProduct : OpsCall::kBiasSums;
 }
 inline OpsCall call_of(const ElementwiseCall& call) {
-  const bool activates = std::holds_alternative<GeluForward>(call.math) ||
-                         std::holds_alternative<GeluBackward>(call.math) ||
-                         std::holds_alternative<GeluSlope>(call.math) ||
-                         std::holds_alternative<SwigluForward>(call.math) ||
-                         std::holds_alternative<SwigluBackward>(call.math) ||
-                         std::holds_alternative<SwigluGradients>(call.math);
-  return activates ? OpsCall::kActivation : OpsCall::kPass;
+  return form_of(call.math).is_activation ? OpsCall::kActivation : OpsCall::kPass;
 }
 
 }  // namespace gxp

@@ -11,9 +11,8 @@
 #include <cstdint>
 #include <variant>
 
-#include "kernels/math/gelu.h"
+#include "kernels/math/activations.h"
 #include "kernels/math/optimizer_steps.h"
-#include "kernels/math/silu.h"
 
 namespace gxp {
 
@@ -29,52 +28,68 @@ struct ElementwiseForm {
   size_t written;     // the first so many are written
   size_t first_read;  // this one and those after it are read
   ElementTypes types = ElementTypes::kOne;
+  bool is_activation = false;  // for timing (kernels/ops_call.h)
 };
 
-struct GeluForward {  // out, x
-  static constexpr ElementwiseForm kForm = {
-      .name = "gelu_forward", .arrays = 2, .written = 1, .first_read = 1};
+// Of an activation function (activations.h).
+template <class Function>
+struct ForwardOf {  // out, x
+  static constexpr ElementwiseForm kForm = {.name = "activation_forward",
+                                            .arrays = 2,
+                                            .written = 1,
+                                            .first_read = 1,
+                                            .is_activation = true};
   template <class F>
   GXP_HOST_DEVICE void operator()(F (&at)[2]) const {
-    at[0] = gelu(at[1]);
+    at[0] = Function::value(at[1]);
   }
 };
 
-struct GeluBackward {  // dx, activated, dout, x
-  static constexpr ElementwiseForm kForm = {
-      .name = "gelu_backward", .arrays = 4, .written = 2, .first_read = 2};
+template <class Function>
+struct BackwardOf {  // dx, activated, dout, x
+  static constexpr ElementwiseForm kForm = {.name = "activation_backward",
+                                            .arrays = 4,
+                                            .written = 2,
+                                            .first_read = 2,
+                                            .is_activation = true};
   template <class F>
   GXP_HOST_DEVICE void operator()(F (&at)[4]) const {
-    const auto known = gelu_and_slope(at[3]);
+    const auto known = Function::value_and_slope(at[3]);
     at[0] = at[2] * known.slope;
     at[1] = known.value;
   }
 };
 
-struct GeluSlope {  // dx, dout, x
-  static constexpr ElementwiseForm kForm = {
-      .name = "gelu_backward", .arrays = 3, .written = 1, .first_read = 1};
+template <class Function>
+struct SlopeOf {  // dx, dout, x
+  static constexpr ElementwiseForm kForm = {.name = "activation_backward",
+                                            .arrays = 3,
+                                            .written = 1,
+                                            .first_read = 1,
+                                            .is_activation = true};
   template <class F>
   GXP_HOST_DEVICE void operator()(F (&at)[3]) const {
-    at[0] = at[1] * gelu_and_slope(at[2]).slope;
+    at[0] = at[1] * Function::value_and_slope(at[2]).slope;
   }
 };
 
-struct SwigluForward {  // out, gate, up
+template <class Function>
+struct GatedForwardOf {  // out, gate, up
   static constexpr ElementwiseForm kForm = {
-      .name = "swiglu_forward", .arrays = 3, .written = 1, .first_read = 1};
+      .name = "gated_forward", .arrays = 3, .written = 1, .first_read = 1, .is_activation = true};
   template <class F>
   GXP_HOST_DEVICE void operator()(F (&at)[3]) const {
-    at[0] = silu(at[1]) * at[2];
+    at[0] = Function::value(at[1]) * at[2];
   }
 };
 
-struct SwigluBackward {  // dout, gate, up become out, dgate, dup
+template <class Function>
+struct GatedBackwardOf {  // dout, gate, up become out, dgate, dup
   static constexpr ElementwiseForm kForm = {
-      .name = "swiglu_backward", .arrays = 3, .written = 3, .first_read = 0};
+      .name = "gated_backward", .arrays = 3, .written = 3, .first_read = 0, .is_activation = true};
   template <class F>
   GXP_HOST_DEVICE void operator()(F (&at)[3]) const {
-    const auto known = silu_and_slope(at[1]);
+    const auto known = Function::value_and_slope(at[1]);
     const F gradient = at[0];
     const F factor = at[2];
     at[0] = known.value * factor;
@@ -83,12 +98,13 @@ struct SwigluBackward {  // dout, gate, up become out, dgate, dup
   }
 };
 
-struct SwigluGradients {  // gate and up become dgate and dup; dout
+template <class Function>
+struct GatedGradientsOf {  // gate and up become dgate and dup; dout
   static constexpr ElementwiseForm kForm = {
-      .name = "swiglu_gradients", .arrays = 3, .written = 2, .first_read = 0};
+      .name = "gated_gradients", .arrays = 3, .written = 2, .first_read = 0, .is_activation = true};
   template <class F>
   GXP_HOST_DEVICE void operator()(F (&at)[3]) const {
-    const auto known = silu_and_slope(at[0]);
+    const auto known = Function::value_and_slope(at[0]);
     const F factor = at[1];
     at[0] = at[2] * factor * known.slope;
     at[1] = at[2] * known.value;
@@ -180,8 +196,13 @@ struct MomentumDirection {  // direction, momentum, gradients
   MomentumFactors factors;
 };
 
-using ElementwiseMath = std::variant<GeluForward, GeluBackward, GeluSlope, SwigluForward,
-                                     SwigluBackward, SwigluGradients, SumOfTwo, Fill, AdamWUpdate,
-                                     SgdUpdate, SgdMomentumUpdate, LionUpdate, MomentumDirection>;
+// All operations, those of an activation function for each of these.
+template <class... Function>
+using ElementwiseMathWith =
+    std::variant<ForwardOf<Function>..., BackwardOf<Function>..., SlopeOf<Function>...,
+                 GatedForwardOf<Function>..., GatedBackwardOf<Function>...,
+                 GatedGradientsOf<Function>..., SumOfTwo, Fill, AdamWUpdate, SgdUpdate, SgdMomentumUpdate, LionUpdate,
+                 MomentumDirection>;
+using ElementwiseMath = ElementwiseMathWith<GeluTanh, Gelu, Silu, Relu>;
 
 }  // namespace gxp

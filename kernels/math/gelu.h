@@ -5,6 +5,7 @@
 #pragma once
 
 #include "kernels/math/exp.h"
+#include "kernels/math/value_and_slope.h"
 
 namespace gxp {
 
@@ -24,13 +25,7 @@ GXP_HOST_DEVICE F gelu(F x) {
 
 // gelu(x), with the bits of gelu(), and its derivative: gate + x gate (1 - gate) d(2u)/dx.
 template <class F>
-struct GeluAndSlope {
-  F value;
-  F slope;
-};
-
-template <class F>
-GXP_HOST_DEVICE GeluAndSlope<F> gelu_and_slope(F x) {
+GXP_HOST_DEVICE ValueAndSlope<F> gelu_and_slope(F x) {
   const F e = gelu_exponential(x);
   const F gate = reciprocal(e + 1.0f);
   // e gate is 1 - gate without its cancellation, but no number where e is infinite.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/math/exp.h"
+#include "kernels/math/value_and_slope.h"
 
 namespace gxp {
 
@@ -12,13 +13,7 @@ GXP_HOST_DEVICE F silu(F x) {
 
 // silu(x), with the bits of silu(), and its derivative: gate + x gate (1 - gate).
 template <class F>
-struct SiluAndSlope {
-  F value;
-  F slope;
-};
-
-template <class F>
-GXP_HOST_DEVICE SiluAndSlope<F> silu_and_slope(F x) {
+GXP_HOST_DEVICE ValueAndSlope<F> silu_and_slope(F x) {
   const F e = exp_of(-x);
   const F gate = reciprocal(e + 1.0f);
   // e gate is 1 - gate without its cancellation, but no number where e is infinite.

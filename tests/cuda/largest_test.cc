@@ -96,23 +96,25 @@ const std::vector<Operation> kOperations = {
                              .weight = of.half({c}),
                              .also = {.rounded = of.out({n, c})}});
      }},
-    {"gelu_forward",
+    {"activation_forward",
      [](Ops& ops, Operands& of, size_t n, size_t c) {
-       ops.gelu_forward(of.out({n, c}), of.half({n, c}));
+       ops.activation_forward(Activation::kGelu, of.out({n, c}), of.half({n, c}));
      }},
-    {"gelu_backward",
+    {"activation_backward",
      [](Ops& ops, Operands& of, size_t n, size_t c) {
-       ops.gelu_backward(of.out({n, c}), of.out({n, c}), of.half({n, c}), of.half({n, c}));
-       ops.gelu_backward(of.out({n, c}), {}, of.half({n, c}), of.half({n, c}));
+       ops.activation_backward(Activation::kGeluTanh, of.out({n, c}), of.out({n, c}),
+                               of.half({n, c}), of.half({n, c}));
+       ops.activation_backward(Activation::kGeluTanh, of.out({n, c}), {}, of.half({n, c}),
+                               of.half({n, c}));
      }},
-    {"swiglu_forward",
+    {"gated_forward",
      [](Ops& ops, Operands& of, size_t n, size_t c) {
-       ops.swiglu_forward(of.out({n, c}), of.half({n, c}), of.half({n, c}));
+       ops.gated_forward(Activation::kSilu, of.out({n, c}), of.half({n, c}), of.half({n, c}));
      }},
-    {"swiglu_backward",
+    {"gated_backward",
      [](Ops& ops, Operands& of, size_t n, size_t c) {
-       ops.swiglu_backward(of.out({n, c}), of.out({n, c}), of.out({n, c}));
-       ops.swiglu_gradients(of.out({n, c}), of.out({n, c}), of.half({n, c}));
+       ops.gated_backward(Activation::kSilu, of.out({n, c}), of.out({n, c}), of.out({n, c}));
+       ops.gated_gradients(Activation::kRelu, of.out({n, c}), of.out({n, c}), of.half({n, c}));
      }},
     {"rotate",
      [](Ops& ops, Operands& of, size_t n, size_t c) {

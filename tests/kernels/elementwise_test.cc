@@ -8,89 +8,98 @@ namespace {
 
 using oracle::Values;
 
-TEST_CASE("the oracle's gelu slope is its central difference", "[kernels]") {
-  for (double x = -6; x <= 6; x += 0.37) {
-    const auto numeric =
-        oracle::central_difference([](const Values& v) { return oracle::gelu(v[0]); }, {x});
-    CHECK(numeric[0] == Approx(oracle::gelu_slope(x)).margin(1e-9));
-  }
+struct Function {
+  const char* name;
+  Activation kind;
+  double (*value)(double x);
+};
+const std::vector<Function> kFunctions = {{"gelu_tanh", Activation::kGeluTanh, oracle::gelu},
+                                          {"gelu", Activation::kGelu, oracle::gelu_erf},
+                                          {"silu", Activation::kSilu, oracle::silu},
+                                          {"relu", Activation::kRelu, oracle::relu}};
+double slope_at(const Function& function, double x) {
+  return oracle::central_difference([&](const Values& v) { return function.value(v[0]); }, {x})[0];
 }
 
-TEST_CASE("gelu is the formula's value to a few roundings of its argument", "[kernels]") {
+TEST_CASE("the oracle's gelu slope is its central difference", "[kernels]") {
+  for (double x = -6; x <= 6; x += 0.37)
+    CHECK(slope_at(kFunctions[0], x) == Approx(oracle::gelu_slope(x)).margin(1e-9));
+}
+
+TEST_CASE("an activation function is the formula's value to a few roundings of its argument",
+          "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
+  const Function f = GENERATE(from_range(kFunctions));
   const size_t count = GENERATE(1, 3, 16, 33, 2051);
-  CAPTURE(kind.name, count);
+  CAPTURE(kind.name, f.name, count);
   TestBackend ops(kind);
   const Floats x = random_floats(count, 1, 6);
   Floats out(count);
-  ops->gelu_forward(tensor_of(out, {count}), tensor_of(x, {count}));
+  ops->activation_forward(f.kind, tensor_of(out, {count}), tensor_of(x, {count}));
   for (size_t i = 0; i < count; ++i) {
-    // e^-2u turns the rounding of u, |u| < 10 here, into a relative error of the sigmoid.
-    const double expected = oracle::gelu(x[i]);
+    // The exponential turns the rounding of its argument, at most 20 here, into a relative error.
+    const double expected = f.value(x[i]);
     const double slack = 4 + 4 * std::abs(x[i]) * std::abs(x[i]);
     REQUIRE(std::abs(out[i] - expected) <= slack * 6e-8 * std::abs(expected) + 1e-30);
   }
 }
 
-TEST_CASE("gelu's backward is the oracle's, and activates again, also in place", "[kernels]") {
+TEST_CASE("an activation function's backward has its slope, and activates again, also in place",
+          "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
+  const Function f = GENERATE(from_range(kFunctions));
   const size_t count = GENERATE(1, 17, 1000, 2051);
-  CAPTURE(kind.name, count);
+  CAPTURE(kind.name, f.name, count);
   TestBackend ops(kind);
   const Floats x = random_floats(count, 1, 6);
   const Floats dout = random_floats(count, 2);
-  Floats dx(count), activated(count), forward(count);
-  ops->gelu_forward(tensor_of(forward, {count}), tensor_of(x, {count}));
-  ops->gelu_backward(tensor_of(dx, {count}), tensor_of(activated, {count}),
-                     tensor_of(dout, {count}), tensor_of(x, {count}));
+  Floats dx(count), activated(count), forward(count), alone(count);
+  const ConstTensor argument = tensor_of(x, {count}), upstream = tensor_of(dout, {count});
+  ops->activation_forward(f.kind, tensor_of(forward, {count}), argument);
+  ops->activation_backward(f.kind, tensor_of(dx, {count}), tensor_of(activated, {count}), upstream,
+                           argument);
+  ops->activation_backward(f.kind, tensor_of(alone, {count}), {}, upstream, argument);
   Values expected(count);
-  for (size_t i = 0; i < count; ++i) expected[i] = dout[i] * oracle::gelu_slope(x[i]);
+  for (size_t i = 0; i < count; ++i) expected[i] = dout[i] * slope_at(f, x[i]);
   CHECK(distance_in_eps(dx, expected, 1) < 8);
   CHECK(activated == forward);
+  CHECK(alone == dx);
 
-  Floats dx_in_place = dout;
-  Floats activated_in_place = x;
-  const ConstTensor same_dout = tensor_of(dx_in_place, {count});
-  const ConstTensor same_x = tensor_of(activated_in_place, {count});
-  ops->gelu_backward(tensor_of(dx_in_place, {count}), tensor_of(activated_in_place, {count}),
-                     same_dout, same_x);
+  Floats dx_in_place = dout, activated_in_place = x;
+  const Tensor same_dout = tensor_of(dx_in_place, {count});
+  const Tensor same_x = tensor_of(activated_in_place, {count});
+  ops->activation_backward(f.kind, same_dout, same_x, same_dout, same_x);
   CHECK(dx_in_place == dx);
   CHECK(activated_in_place == activated);
-  Floats alone(count);
-  ops->gelu_backward(tensor_of(alone, {count}), {}, tensor_of(dout, {count}),
-                     tensor_of(x, {count}));
-  CHECK(alone == dx);
 }
 
-double silu(double x) { return x / (1 + std::exp(-x)); }
-
-TEST_CASE("swiglu is silu(gate) * up, and its backward leaves the three arrays of the formula",
+TEST_CASE("a gated activation is f(gate) * up, and its backward leaves the arrays of the formula",
           "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
+  const Function f = GENERATE(from_range(kFunctions));
   const size_t count = GENERATE(1, 17, 1000, 2051);
-  CAPTURE(kind.name, count);
+  CAPTURE(kind.name, f.name, count);
   TestBackend ops(kind);
   const Floats gate = random_floats(count, 1, 6), up = random_floats(count, 2);
   const Floats dout = random_floats(count, 3);
   Floats out(count), activated = dout, dgate = gate, dup = up;
-  ops->swiglu_forward(tensor_of(out, {count}), tensor_of(gate, {count}), tensor_of(up, {count}));
-  ops->swiglu_backward(tensor_of(activated, {count}), tensor_of(dgate, {count}),
-                       tensor_of(dup, {count}));
+  ops->gated_forward(f.kind, tensor_of(out, {count}), tensor_of(gate, {count}),
+                     tensor_of(up, {count}));
+  ops->gated_backward(f.kind, tensor_of(activated, {count}), tensor_of(dgate, {count}),
+                      tensor_of(dup, {count}));
   Values expected(count), expected_dgate(count), expected_dup(count);
   for (size_t i = 0; i < count; ++i) {
-    const auto slope =
-        oracle::central_difference([](const Values& v) { return silu(v[0]); }, {gate[i]});
-    expected[i] = silu(gate[i]) * up[i];
-    expected_dgate[i] = dout[i] * up[i] * slope[0];
-    expected_dup[i] = dout[i] * silu(gate[i]);
+    expected[i] = f.value(gate[i]) * up[i];
+    expected_dgate[i] = dout[i] * up[i] * slope_at(f, gate[i]);
+    expected_dup[i] = dout[i] * f.value(gate[i]);
   }
   CHECK(distance_in_eps(out, expected, 1) < 8);
   CHECK(activated == out);
   CHECK(distance_in_eps(dgate, expected_dgate, 1) < 8);
   CHECK(distance_in_eps(dup, expected_dup, 1) < 8);
   Floats gate_alone = gate, up_alone = up;
-  ops->swiglu_gradients(tensor_of(gate_alone, {count}), tensor_of(up_alone, {count}),
-                        tensor_of(dout, {count}));
+  ops->gated_gradients(f.kind, tensor_of(gate_alone, {count}), tensor_of(up_alone, {count}),
+                       tensor_of(dout, {count}));
   CHECK(gate_alone == dgate);
   CHECK(up_alone == dup);
 }

@@ -1,8 +1,10 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/math/erfc.h"
 #include "kernels/math/exp.h"
 #include "kernels/math/gelu.h"
+#include "kernels/math/gelu_erf.h"
 #include "kernels/math/silu.h"
 #include "kernels/math/softmax.h"
 #include "kernels/math/tanh.h"
@@ -72,6 +74,39 @@ TEST_CASE("a cap leaves small values and bounds large ones", "[kernels]") {
   const float z = capped(70.0f, 50.0f);
   CHECK(z == Approx(50 * std::tanh(1.4)).epsilon(1e-6));
   CHECK(slope_of_capped(z, 50.0f) == Approx(1 / std::pow(std::cosh(1.4), 2)).epsilon(1e-5));
+}
+
+TEST_CASE("erfc is within 5e-7 of the function, relatively, wherever it is a normal float",
+          "[kernels]") {
+  double worst = 0;
+  for (double at = 0; at <= 9.2; at += 0.00013) {
+    const auto z = float(at);
+    const auto exponential = float(std::exp(-double(z) * double(z)));
+    worst = std::max(worst, std::abs(double(erfc_of(z, exponential)) / std::erfc(double(z)) - 1));
+  }
+  CHECK(worst < 5.1e-7);
+  CHECK(erfc_of(0.0f, 1.0f) == 1.0f);
+  CHECK(erfc_of(kInfinity, 0.0f) == 0.0f);
+}
+
+TEST_CASE("gelu by erf leaves large values, drives small ones to zero, and errs as stated",
+          "[kernels]") {
+  double worst = 0, worst_slope = 0;
+  for (double at = -13; at <= 13; at += 0.00023) {
+    const auto x = float(at);
+    const double phi = std::erfc(-double(x) / std::sqrt(2.0)) / 2;
+    const double density = std::exp(-double(x) * double(x) / 2) * 0.3989422804014327;
+    const auto [value, slope] = gelu_erf_and_slope(x);
+    worst = std::max(worst, std::abs(value / (x * phi) - 1) / (4e-7 + 4e-8 * at * at));
+    worst_slope = std::max(worst_slope, std::abs(slope - (phi + x * density)));
+  }
+  CHECK(worst < 1);
+  CHECK(worst_slope < 2e-7);
+  for (const float x : {20.0f, 1e5f, 1e30f}) CHECK(gelu_erf(x) == x);
+  for (const float x : {-20.0f, -1e5f, -1e30f}) CHECK(gelu_erf(x) == 0.0f);
+  for (const float x : {20.0f, 1e18f, 1e30f}) CHECK(gelu_erf_and_slope(x).slope == 1.0f);
+  for (const float x : {-20.0f, -1e18f, -1e30f}) CHECK(gelu_erf_and_slope(x).slope == 0.0f);
+  CHECK(std::isnan(gelu_erf(std::nanf(""))));
 }
 
 TEST_CASE("merging the parts of a row in any order gives the row's softmax sum", "[kernels]") {

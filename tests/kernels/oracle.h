@@ -50,6 +50,12 @@ inline double gelu_slope(double x) {
   return 0.5 * (1 + tanh) + 0.5 * x * (1 - tanh * tanh) * root * (1 + 3 * 0.044715 * x * x);
 }
 
+inline double gelu_erf(double x) { return x / 2 * std::erfc(-x / std::numbers::sqrt2); }
+
+inline double silu(double x) { return x / (1 + std::exp(-x)); }
+
+inline double relu(double x) { return x > 0 ? x : 0; }
+
 struct LayerNorm {
   Values out, mean, rstd;
 };

@@ -40,8 +40,8 @@ Floats run_everything(Ops& ops, const Sizes& s) {
   ops.classifier(tensor_of(logits, {n, s.vocabulary}), tensor_of(losses, {n}),
                  tensor_of(tokens, {n}), 0.1f);
   Floats activated(n * c), dx = random_floats(n * c, 7);
-  ops.gelu_backward(tensor_of(dx, rows), tensor_of(activated, rows), tensor_of(dx, rows),
-                    tensor_of(norm, rows));
+  ops.activation_backward(Activation::kGeluTanh, tensor_of(dx, rows), tensor_of(activated, rows),
+                          tensor_of(dx, rows), tensor_of(norm, rows));
   Floats dweight(c), dbias(c);
   ops.layernorm_backward({.dx = tensor_of(dx, rows),
                           .dweight = tensor_of(dweight, {c}),
@@ -91,7 +91,8 @@ Floats run_llama(Ops& ops, const Sizes& s) {
       scores);
   ops.rope_backward(tensor_of(dq, rows), all_heads, rotary);
   Floats gate = norm, up = out, dweight(c);
-  ops.swiglu_backward(tensor_of(dq, rows), tensor_of(gate, rows), tensor_of(up, rows));
+  ops.gated_backward(Activation::kSilu, tensor_of(dq, rows), tensor_of(gate, rows),
+                     tensor_of(up, rows));
   ops.rmsnorm_backward({.dx = tensor_of(up, rows),
                         .dweight = tensor_of(dweight, {c}),
                         .dout = tensor_of(gate, rows),

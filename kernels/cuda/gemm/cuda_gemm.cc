@@ -116,7 +116,8 @@ void CudaGemm::multiply(const Product& product, const ProductPointers& pointers,
 void CudaGemm::gelu_apart(const LinearGelu& layer) {
   matmul(layer.x, layer.in, layer.weight,
          {.bias = layer.bias, .float8 = operands_of_forward(layer.float8), .b_codes = layer.codes});
-  if (is_there(layer.activated)) gelu_forward(layer.activated, layer.x);
+  if (is_there(layer.activated))
+    activation_forward(Activation::kGeluTanh, layer.activated, layer.x);
 }
 
 void CudaGemm::linear_gelu(const LinearGelu& layer) {
@@ -260,7 +261,7 @@ void CudaGemm::differentiate_gelu(const LinearBackward& layer, const ConstTensor
     products_.multiply(product, pointers);
     if (value == nullptr) return;
     layer.start(LinearPart::kActivation);
-    gelu_forward(like(in, value), in);
+    activation_forward(Activation::kGeluTanh, like(in, value), in);
   };
   const auto apart = [&](void* value) {
     matmul(dx, dout, layer.weight, {.transpose_b = !layer.outputs_first});
@@ -280,7 +281,7 @@ void CudaGemm::slope_of_gelu(const LinearBackward& layer, void* value) {
   layer.start(LinearPart::kActivation);
   const Tensor activated =
       value == nullptr ? Tensor() : like(layer.in, value).with_largest(layer.in.largest);
-  gelu_backward(layer.dx, activated, layer.dx, layer.in);
+  activation_backward(Activation::kGeluTanh, layer.dx, activated, layer.dx, layer.in);
 }
 
 void CudaGemm::multiply_float8(const Tensor& out, const ConstTensor& a, const ConstTensor& b,
