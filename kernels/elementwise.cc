@@ -134,6 +134,18 @@ void Ops::gated_backward(Activation kind, Tensor dout, Tensor gate, Tensor up) {
 void Ops::gated_gradients(Activation kind, Tensor gate, Tensor up, ConstTensor dout) {
   apply(checked({math_of<GatedGradientsOf>(kind), {gate, up}, {dout}}));
 }
+void Ops::scale(Tensor out, ConstTensor x, float factor) {
+  apply(checked({Scaled{factor}, {out}, {x}}));
+}
+void Ops::add_scaled(Tensor out, ConstTensor a, ConstTensor b, float factor) {
+  apply(checked({SumWithScaled{factor}, {out}, {a, b}}));
+}
+void Ops::cap_forward(Tensor out, ConstTensor x, float cap) {
+  apply(checked({CapForward{cap}, {out}, {x}}));
+}
+void Ops::cap_backward(Tensor dx, ConstTensor dout, ConstTensor capped, float cap) {
+  apply(checked({CapBackward{cap}, {dx}, {dout, capped}}));
+}
 void Ops::add(Tensor out, ConstTensor a, ConstTensor b) {
   apply(checked({SumOfTwo(), {out}, {a, b}}));
 }

@@ -13,6 +13,7 @@
 
 #include "kernels/math/activations.h"
 #include "kernels/math/optimizer_steps.h"
+#include "kernels/math/tanh.h"
 
 namespace gxp {
 
@@ -111,6 +112,49 @@ struct GatedGradientsOf {  // gate and up become dgate and dup; dout
   }
 };
 
+struct Scaled {  // out, x
+  static constexpr ElementwiseForm kForm = {
+      .name = "scale", .arrays = 2, .written = 1, .first_read = 1, .types = ElementTypes::kEach};
+  template <class F>
+  GXP_HOST_DEVICE void operator()(F (&at)[2]) const {
+    at[0] = at[1] * factor;
+  }
+  float factor;
+};
+
+struct SumWithScaled {  // out, a, b
+  static constexpr ElementwiseForm kForm = {.name = "add_scaled",
+                                            .arrays = 3,
+                                            .written = 1,
+                                            .first_read = 1,
+                                            .types = ElementTypes::kEach};
+  template <class F>
+  GXP_HOST_DEVICE void operator()(F (&at)[3]) const {
+    at[0] = at[1] + at[2] * factor;
+  }
+  float factor;
+};
+
+struct CapForward {  // out, x
+  static constexpr ElementwiseForm kForm = {
+      .name = "cap_forward", .arrays = 2, .written = 1, .first_read = 1};
+  template <class F>
+  GXP_HOST_DEVICE void operator()(F (&at)[2]) const {
+    at[0] = capped(at[1], cap);
+  }
+  float cap;
+};
+
+struct CapBackward {  // dx, dout, capped
+  static constexpr ElementwiseForm kForm = {
+      .name = "cap_backward", .arrays = 3, .written = 1, .first_read = 1};
+  template <class F>
+  GXP_HOST_DEVICE void operator()(F (&at)[3]) const {
+    at[0] = at[1] * slope_of_capped(at[2], cap);
+  }
+  float cap;
+};
+
 struct SumOfTwo {  // out, a, b
   static constexpr ElementwiseForm kForm = {
       .name = "add", .arrays = 3, .written = 1, .first_read = 1, .types = ElementTypes::kEach};
@@ -201,7 +245,8 @@ template <class... Function>
 using ElementwiseMathWith =
     std::variant<ForwardOf<Function>..., BackwardOf<Function>..., SlopeOf<Function>...,
                  GatedForwardOf<Function>..., GatedBackwardOf<Function>...,
-                 GatedGradientsOf<Function>..., SumOfTwo, Fill, AdamWUpdate, SgdUpdate, SgdMomentumUpdate, LionUpdate,
+                 GatedGradientsOf<Function>..., Scaled, SumWithScaled, CapForward, CapBackward,
+                 SumOfTwo, Fill, AdamWUpdate, SgdUpdate, SgdMomentumUpdate, LionUpdate,
                  MomentumDirection>;
 using ElementwiseMath = ElementwiseMathWith<GeluTanh, Gelu, Silu, Relu>;
 

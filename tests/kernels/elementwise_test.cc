@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tests/kernels/backends.h"
+#include "tests/kernels/halves.h"
 
 namespace gxp {
 namespace {
@@ -102,6 +102,59 @@ TEST_CASE("a gated activation is f(gate) * up, and its backward leaves the array
                        tensor_of(dout, {count}));
   CHECK(gate_alone == dgate);
   CHECK(up_alone == dup);
+}
+
+TEST_CASE("scale and add_scaled take every combination of types, also in place", "[kernels]") {
+  const auto kind = GENERATE(from_range(backend_kinds()));
+  const DType a_type = GENERATE(DType::kF32, DType::kBF16, DType::kF16);
+  const DType b_type = GENERATE(DType::kF32, DType::kBF16, DType::kF16);
+  const DType out_type = GENERATE(DType::kF32, DType::kBF16, DType::kF16);
+  const size_t count = GENERATE(3, 2051);
+  CAPTURE(kind.name, to_string(a_type), to_string(b_type), to_string(out_type), count);
+  TestBackend ops(kind);
+  // A bf16 times the factor, which has two bits, is exact: whether both are fused changes nothing.
+  HalfArray a(random_floats(count, 1), a_type);
+  HalfArray b(rounded(random_floats(count, 2), DType::kBF16), b_type);
+  HalfArray scaled(Floats(count), out_type), sum(Floats(count), out_type);
+  const Floats a_values = a.floats(), b_values = b.floats();
+  ops->scale(scaled.tensor({count}), b.tensor({count}), -0.375f);
+  ops->add_scaled(sum.tensor({count}), a.tensor({count}), b.tensor({count}), -0.375f);
+  Floats expected_scaled(count), expected_sum(count);
+  for (size_t i = 0; i < count; ++i) {
+    expected_scaled[i] = b_values[i] * -0.375f;
+    expected_sum[i] = a_values[i] + expected_scaled[i];
+  }
+  CHECK(scaled.floats() == rounded(expected_scaled, out_type));
+  CHECK(sum.floats() == rounded(expected_sum, out_type));
+  ops->scale(b.tensor({count}), b.tensor({count}), -0.375f);
+  CHECK(b.floats() == rounded(expected_scaled, b_type));
+}
+
+TEST_CASE("a cap bounds values by tanh, and its backward has the slope, also in place",
+          "[kernels]") {
+  const auto kind = GENERATE(from_range(backend_kinds()));
+  const float cap = GENERATE(0.5f, 30.0f);
+  const size_t count = GENERATE(1, 17, 2051);
+  CAPTURE(kind.name, cap, count);
+  TestBackend ops(kind);
+  const Floats x = random_floats(count, 1, 60), dout = random_floats(count, 2);
+  Floats out(count), dx(count), out_in_place = x, dx_in_place = dout;
+  ops->cap_forward(tensor_of(out, {count}), tensor_of(x, {count}), cap);
+  ops->cap_backward(tensor_of(dx, {count}), tensor_of(dout, {count}),
+                    tensor_of(std::as_const(out), {count}), cap);
+  Values expected(count), expected_dx(count);
+  for (size_t i = 0; i < count; ++i) {
+    const double share = std::tanh(double(x[i]) / cap);
+    expected[i] = cap * share;
+    expected_dx[i] = dout[i] * (1 - share * share);
+  }
+  CHECK(distance_in_eps(out, expected) < 4);
+  CHECK(distance_in_eps(dx, expected_dx, 1) < 8);
+  ops->cap_forward(tensor_of(out_in_place, {count}), tensor_of(std::as_const(x), {count}), cap);
+  const Tensor same = tensor_of(dx_in_place, {count});
+  ops->cap_backward(same, same, tensor_of(out, {count}), cap);
+  CHECK(out_in_place == out);
+  CHECK(dx_in_place == dx);
 }
 
 struct AdamWState {
