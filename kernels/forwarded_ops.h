@@ -39,12 +39,13 @@ class ForwardedOps : public Ops {
   void layernorm_backward(const NormBackward& norm) override {
     return run(OpsCall::kNormBackward, &Ops::layernorm_backward, norm);
   }
-  void rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight,
-                       float eps) override {
-    return run(OpsCall::kNorm, &Ops::rmsnorm_forward, out, rstd, x, weight, eps);
+  void rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight, float eps,
+                       RmsWeight form) override {
+    return run(OpsCall::kNorm, &Ops::rmsnorm_forward, out, rstd, x, weight, eps, form);
   }
-  void rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight) override {
-    return run(OpsCall::kNormAgain, &Ops::rmsnorm_apply, out, x, rstd, weight);
+  void rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight,
+                     RmsWeight form) override {
+    return run(OpsCall::kNormAgain, &Ops::rmsnorm_apply, out, x, rstd, weight, form);
   }
   void rmsnorm_backward(const NormBackward& norm) override {
     return run(OpsCall::kNormBackward, &Ops::rmsnorm_backward, norm);

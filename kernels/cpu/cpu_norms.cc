@@ -112,7 +112,7 @@ NormGradients CpuNorms::gradients_of(const NormBackward& norm) {
           .x = matrix_of(norm.x, rows, columns),
           .mean = nullptr,
           .rstd = vector_of(norm.rstd, rows),
-          .weight = floats_of(norm.weight, columns, weight_),
+          .weight = factors_of(norm.weight, columns, norm.form),
           .columns = columns};
 }
 
@@ -133,7 +133,7 @@ void CpuNorms::layernorm_backward(const NormBackward& norm) {
 }
 
 void CpuNorms::rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight,
-                               float eps) {
+                               float eps, RmsWeight form) {
   const size_t columns = x.shape.columns();
   const float* const from = matrix_of(x, x.shape.rows(), columns);
   float* const rstds = vector_of(rstd, x.shape.rows());
@@ -141,16 +141,17 @@ void CpuNorms::rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTens
     for (size_t row = begin; row < end; ++row)
       rstds[row] = kernels_.rms_rstd(from + row * columns, columns, eps);
   });
-  rmsnorm_apply(out, x, rstd, weight);
+  rmsnorm_apply(out, x, rstd, weight, form);
 }
 
-void CpuNorms::rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight) {
+void CpuNorms::rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight,
+                             RmsWeight form) {
   const size_t rows = x.shape.rows();
   const size_t columns = x.shape.columns();
   GXP_ASSERT(out.shape.rows() == rows && out.shape.columns() == columns);
   const float* const from = matrix_of(x, rows, columns);
   const float* const rstds = vector_of(rstd, rows);
-  const float* const factors = floats_of(weight, columns, weight_);
+  const float* const factors = factors_of(weight, columns, form);
   const OutPieces to(convert_, out);
   buffers_.parallel_for(rows, columns, [&](size_t begin, size_t end, float* buffer) {
     for (size_t row = begin; row < end; ++row) {
@@ -175,6 +176,14 @@ void CpuNorms::rmsnorm_backward(const NormBackward& norm) {
 const float* CpuNorms::floats_of(const ConstTensor& vector, size_t count, Scratch& scratch) const {
   GXP_ASSERT(vector.count() == count);
   return InPieces(convert_, vector).read(0, count, scratch.take(count));
+}
+
+const float* CpuNorms::factors_of(const ConstTensor& weight, size_t count, RmsWeight form) {
+  const float* const stored = floats_of(weight, count, weight_);
+  if (form == RmsWeight::kStored) return stored;
+  float* const factors = weight_.take(count);  // may be `stored`
+  std::transform(stored, stored + count, factors, [](float value) { return 1.0f + value; });
+  return factors;
 }
 
 void CpuNorms::add_partial_sums(const Tensor& gradient, const float* partial,

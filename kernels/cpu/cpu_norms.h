@@ -22,9 +22,10 @@ class CpuNorms : public virtual Ops {
   void layernorm_apply(Tensor out, ConstTensor x, ConstTensor mean, ConstTensor rstd,
                        ConstTensor weight, ConstTensor bias) override;
   void layernorm_backward(const NormBackward& norm) override;
-  void rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight,
-                       float eps) override;
-  void rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight) override;
+  void rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight, float eps,
+                       RmsWeight form) override;
+  void rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight,
+                     RmsWeight form) override;
   void rmsnorm_backward(const NormBackward& norm) override;
 
  private:
@@ -36,6 +37,8 @@ class CpuNorms : public virtual Ops {
 
   // A vector of parameters as floats: its own memory, or `scratch`'s.
   const float* floats_of(const ConstTensor& vector, size_t count, Scratch& scratch) const;
+  // The weight as it is multiplied.
+  const float* factors_of(const ConstTensor& weight, size_t count, RmsWeight form);
   // What the backward pass of either norm reads and writes, but `dout` and `mean`.
   NormGradients gradients_of(const NormBackward& norm);
   template <class Body>

@@ -38,14 +38,17 @@ class CudaNorms : public virtual Ops {
   void layernorm_apply(Tensor out, ConstTensor x, ConstTensor mean, ConstTensor rstd,
                        ConstTensor weight, ConstTensor bias) override;
   void layernorm_backward(const NormBackward& norm) override;
-  void rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight,
-                       float eps) override;
-  void rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight) override;
+  void rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight, float eps,
+                       RmsWeight form) override;
+  void rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight,
+                     RmsWeight form) override;
   void rmsnorm_backward(const NormBackward& norm) override;
 
  private:
   CudaQueue& queue_;
 };
+// What a norm adds to its weight; -0 changes no bit.
+inline float weight_offset(RmsWeight form) { return form == RmsWeight::kPlusOne ? 1.0f : -0.0f; }
 // Raises *place, in the GPU's memory, to the largest |x|: for what other libraries' kernels write.
 void raise_largest(const CudaQueue& queue, float* place, const ConstTensor& x);
 // out(columns) += the column sums of `rows` rows that are `stride` floats apart.

@@ -98,6 +98,7 @@ struct Norm {
   const float* x;
   const Weight* weight;
   const Weight* bias;  // or null
+  float offset;        // of the weight
   float* largest;      // of out, or null
 };
 
@@ -114,7 +115,9 @@ __global__ void norm_kernel(Norm<Out, Weight> norm, Source source) {
       Floats<N> bias{};
       if (norm.bias != nullptr) bias = load<N>(norm.bias + i);
       for (int j = 0; j < N; ++j)
-        values.at[j] = normalise(values.at[j], known.mean, known.rstd) * weight.at[j] + bias.at[j];
+        values.at[j] =
+            normalise(values.at[j], known.mean, known.rstd) * (weight.at[j] + norm.offset) +
+            bias.at[j];
       if (norm.largest != nullptr) largest.see(values);
       store(out + i, values);
     });
@@ -130,11 +133,12 @@ struct CudaNorm {
   const float* x;         // likewise
   ConstCudaArray weight;  // (columns)
   ConstCudaArray bias;    // (columns), of weight's type
+  float offset;           // of the weight
   float* largest;         // of out, or null
 };
 
 CudaNorm norm_of(const Tensor& out, const ConstTensor& x, const ConstTensor& weight,
-                 const ConstTensor& bias) {
+                 const ConstTensor& bias, RmsWeight form = RmsWeight::kStored) {
   const size_t rows = x.shape.rows();
   const size_t columns = x.shape.columns();
   GXP_ASSERT(out.shape.rows() == rows && out.shape.columns() == columns);
@@ -145,6 +149,7 @@ CudaNorm norm_of(const Tensor& out, const ConstTensor& x, const ConstTensor& wei
           cuda_vector<float>(x, rows * columns),
           array_of(weight),
           array_of(bias),
+          weight_offset(form),
           out.largest};
 }
 
@@ -176,6 +181,7 @@ cudaError_t launch_norm(const GpuStream& stream, const CudaNorm& norm, const Sou
                                    norm.x,
                                    elements<Weight>(norm.weight),
                                    elements<Weight>(norm.bias),
+                                   norm.offset,
                                    norm.largest};
       const bool in_fours =
           norm.columns % 4 == 0 && lie_in_fours(body.out, body.x, body.weight, body.bias);
@@ -205,14 +211,15 @@ void CudaNorms::layernorm_apply(Tensor out, ConstTensor x, ConstTensor mean, Con
 }
 
 void CudaNorms::rmsnorm_forward(Tensor out, Tensor rstd, ConstTensor x, ConstTensor weight,
-                                float eps) {
-  const CudaNorm norm = norm_of(out, x, weight, {});
+                                float eps, RmsWeight form) {
+  const CudaNorm norm = norm_of(out, x, weight, {}, form);
   const MakeStatistics source{nullptr, cuda_vector<float>(rstd, norm.rows), eps};
   check_cuda(launch_norm(queue_.stream(), norm, source), "launch rmsnorm_forward");
 }
 
-void CudaNorms::rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight) {
-  const CudaNorm norm = norm_of(out, x, weight, {});
+void CudaNorms::rmsnorm_apply(Tensor out, ConstTensor x, ConstTensor rstd, ConstTensor weight,
+                              RmsWeight form) {
+  const CudaNorm norm = norm_of(out, x, weight, {}, form);
   const ReadStatistics source{nullptr, cuda_vector<float>(rstd, norm.rows)};
   check_cuda(launch_norm(queue_.stream(), norm, source), "launch rmsnorm_apply");
 }

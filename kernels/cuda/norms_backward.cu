@@ -52,6 +52,7 @@ struct NormRows {
   const float* mean;  // or null
   const float* rstd;
   const Weight* weight;
+  float offset;    // of the weight
   Dout* rounded;   // or null
   float* largest;  // of rounded, or null
   bool sums_dx;
@@ -67,7 +68,7 @@ __device__ GradientMeans gradient_means(const NormRows<Dout, Weight>& norm, size
     const Floats<N> dout = load<N>(norm.dout + first + i);
     const Floats<N> weight = load<N>(norm.weight + i);
     for (int j = 0; j < N; ++j) {
-      const float g = dout.at[j] * weight.at[j];
+      const float g = dout.at[j] * (weight.at[j] + norm.offset);
       sums.g += g;
       sums.g_norm += g * normalise(x.at[j], mean, rstd);
     }
@@ -112,8 +113,8 @@ __device__ void add_gradients(const NormRows<Dout, Weight>& norm, size_t row, fl
     const Floats<N> weight = load<N>(norm.weight + i);
     Floats<N> dx = i == own ? dx_ahead : load<N>(norm.dx + at);
     for (int j = 0; j < N; ++j)
-      dx.at[j] +=
-          norm_gradient(dout.at[j] * weight.at[j], normalised.at[j], means.g, means.g_norm, rstd);
+      dx.at[j] += norm_gradient(dout.at[j] * (weight.at[j] + norm.offset), normalised.at[j],
+                                means.g, means.g_norm, rstd);
     store(norm.dx + at, dx);
     if (norm.rounded != nullptr) store(norm.rounded + at, dx);
     if (norm.largest != nullptr) largest.see(dx);
@@ -151,6 +152,7 @@ struct CudaNormBackward {
   const float* mean;    // (rows); null for an RMS norm
   const float* rstd;    // (rows)
   ConstCudaArray weight;
+  float offset;       // of the weight
   CudaArray rounded;  // as dout, or null
   float* largest;     // of rounded, or null
   bool sums_dx;
@@ -173,6 +175,7 @@ CudaNormBackward backward_of(const NormBackward& norm) {
           nullptr,
           cuda_vector<float>(norm.rstd, rows),
           array_of(norm.weight),
+          weight_offset(norm.form),
           array_of(rounded),
           rounded.largest,
           norm.also.column_sums.memory.data != nullptr};
@@ -188,17 +191,12 @@ size_t norm_backward_blocks(const GpuSize& gpu, size_t rows, size_t columns) {
 
 template <class Dout, class Weight>
 NormRows<Dout, Weight> rows_of(const CudaNormBackward& norm) {
-  return {norm.rows,
-          norm.columns,
-          norm.dx,
-          elements<Dout>(norm.dout),
-          norm.x,
-          norm.mean,
-          norm.rstd,
-          elements<Weight>(norm.weight),
-          elements<Dout>(norm.rounded),
-          norm.largest,
-          norm.sums_dx,
+  return {norm.rows,     norm.columns,
+          norm.dx,       elements<Dout>(norm.dout),
+          norm.x,        norm.mean,
+          norm.rstd,     elements<Weight>(norm.weight),
+          norm.offset,   elements<Dout>(norm.rounded),
+          norm.largest,  norm.sums_dx,
           norm.vectors()};
 }
 

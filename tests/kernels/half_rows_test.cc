@@ -74,6 +74,43 @@ TEST_CASE("norms of halves are norms of the same floats, rounded once", "[kernel
   });
 }
 
+TEST_CASE("a norm's rows, weights and their form have any types, each rounded once or not at all",
+          "[kernels]") {
+  const auto kind = GENERATE(from_range(backend_kinds()));
+  const RowSizes s = GENERATE(RowSizes{300, 6}, RowSizes{70, 64}, RowSizes{3, 2052});
+  const DType of_rows = GENERATE(DType::kF32, DType::kBF16, DType::kF16);
+  const DType of_weights = GENERATE(DType::kF32, DType::kBF16, DType::kF16);
+  const auto form = GENERATE(RmsWeight::kStored, RmsWeight::kPlusOne);
+  CAPTURE(kind.name, s.rows, s.columns, to_string(of_rows), to_string(of_weights), form);
+  TestBackend ops(kind);
+  const Shape shape = {s.rows, s.columns};
+  const Floats x = random_floats(s.rows * s.columns, 1, 3);
+  const Floats douts = rounded(random_floats(x.size(), 2), of_rows);
+  const Floats weights = rounded(random_floats(s.columns, 3), of_weights);
+  const auto run = [&](DType type, HalfArray weight, RmsWeight as) {
+    HalfArray out(Floats(x.size()), type), dout(douts, type);
+    Made made{{Floats(s.rows), Floats(x.size()), Floats(s.columns)}, {}};
+    const Tensor rstd = tensor_of(made.floats[0], {s.rows}), w = weight.tensor({s.columns});
+    ops->rmsnorm_forward(out.tensor(shape), rstd, tensor_of(x, shape), w, 1e-5f, as);
+    ops->rmsnorm_backward({.dx = tensor_of(made.floats[1], shape),
+                           .dweight = tensor_of(made.floats[2], {s.columns}),
+                           .dout = dout.tensor(shape),
+                           .x = tensor_of(x, shape),
+                           .rstd = rstd,
+                           .weight = w,
+                           .form = as});
+    made.stored = {out.floats()};
+    return made;
+  };
+  Floats factors = weights;
+  for (float& factor : factors)
+    if (form == RmsWeight::kPlusOne) factor += 1.0f;
+  const Made made = run(of_rows, {weights, of_weights}, form);
+  const Made expected = run(DType::kF32, {factors, DType::kF32}, RmsWeight::kStored);
+  CHECK(made.floats == expected.floats);
+  CHECK(made.stored[0] == rounded(expected.stored[0], of_rows));
+}
+
 // What the backward pass of either norm leaves.
 struct NormGradientsRun {
   Floats dx, dweight, dbias;

@@ -59,9 +59,20 @@ TEST_CASE("the oracle's rmsnorm gradients are central differences", "[kernels]")
 TEST_CASE("rmsnorm and its gradients are the oracle's, and apply again has the same bits",
           "[kernels]") {
   const auto kind = GENERATE(from_range(backend_kinds()));
-  const size_t rows = GENERATE(1, 3, 65, 200);
-  const size_t columns = GENERATE(1, 4, 5, 64, 769, 4100);
-  CAPTURE(kind.name, rows, columns);
+  const auto form = GENERATE(RmsWeight::kStored, RmsWeight::kPlusOne);
+  // As rows of a stream, and the many short ones of heads.
+  const auto [rows, columns] = GENERATE(table<size_t, size_t>({{1, 1},
+                                                               {3, 4},
+                                                               {200, 5},
+                                                               {65, 64},
+                                                               {1, 769},
+                                                               {200, 769},
+                                                               {3, 4100},
+                                                               {65, 4100},
+                                                               {5000, 6},
+                                                               {2500, 64},
+                                                               {700, 256}}));
+  CAPTURE(kind.name, form, rows, columns);
   TestBackend ops(kind);
   const Shape shape = {rows, columns};
   const Floats x = random_floats(rows * columns, 1, 3), weight = random_floats(columns, 2);
@@ -70,17 +81,20 @@ TEST_CASE("rmsnorm and its gradients are the oracle's, and apply again has the s
   Floats out(rows * columns), again(rows * columns), rstd(rows);
   Floats dx = before_x, dweight = before_weight;
   ops->rmsnorm_forward(tensor_of(out, shape), tensor_of(rstd, {rows}), tensor_of(x, shape),
-                       tensor_of(weight, {columns}), kRmsEps);
+                       tensor_of(weight, {columns}), kRmsEps, form);
   ops->rmsnorm_apply(tensor_of(again, shape), tensor_of(x, shape), tensor_of(rstd, {rows}),
-                     tensor_of(weight, {columns}));
+                     tensor_of(weight, {columns}), form);
   ops->rmsnorm_backward({.dx = tensor_of(dx, shape),
                          .dweight = tensor_of(dweight, {columns}),
                          .dout = tensor_of(dout, shape),
                          .x = tensor_of(x, shape),
                          .rstd = tensor_of(rstd, {rows}),
-                         .weight = tensor_of(weight, {columns})});
+                         .weight = tensor_of(weight, {columns}),
+                         .form = form});
   CHECK(again == out);
-  const Values xs = oracle::to_values(x), weights = oracle::to_values(weight);
+  const Values xs = oracle::to_values(x);
+  const Values weights =
+      plus(Floats(columns, form == RmsWeight::kPlusOne ? 1.0f : 0.0f), oracle::to_values(weight));
   CHECK(distance_in_eps(out, rmsnorm(xs, weights), 1) < roundings(columns, 6));
   const auto expected = rmsnorm_gradients(xs, weights, oracle::to_values(dout));
   CHECK(distance_in_eps(dx, plus(before_x, expected.dx), 1) < roundings(columns, 8));
