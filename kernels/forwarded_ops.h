@@ -66,9 +66,9 @@ class ForwardedOps : public Ops {
                position_table);
   }
   void embedding_backward(Tensor dtoken_table, Tensor dposition_table, ConstTensor dout,
-                          ConstTensor tokens) override {
+                          ConstTensor tokens, int padding) override {
     return run(OpsCall::kEmbedding, &Ops::embedding_backward, dtoken_table, dposition_table, dout,
-               tokens);
+               tokens, padding);
   }
   void classifier(Tensor logits, Tensor losses, ConstTensor targets, float scale) override {
     return run(OpsCall::kClassifier, &Ops::classifier, logits, losses, targets, scale);

@@ -63,7 +63,7 @@ class CudaTokens : public virtual Ops {
   void embedding_forward(Tensor out, ConstTensor tokens, ConstTensor token_table,
                          ConstTensor position_table) override;
   void embedding_backward(Tensor dtoken_table, Tensor dposition_table, ConstTensor dout,
-                          ConstTensor tokens) override;
+                          ConstTensor tokens, int padding) override;
   void classifier(Tensor logits, Tensor losses, ConstTensor targets, float scale) override;
   void classifier_loss(Tensor losses, ConstTensor logits, ConstTensor targets) override;
   void rotate(Tensor x, const HeadColumns& heads, const Rotary& rotary, float direction) override;

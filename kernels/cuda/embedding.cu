@@ -68,7 +68,11 @@ struct SortedRows {
 
   TokenRows rows;
   const int32_t* order;
+  uint32_t padding;  // the token whose rows are left out
 
+  __device__ bool is_left_out(uint32_t key) const {
+    return key == rows.vocabulary || key == padding;
+  }
   // Slots 1, 2, ...
   __host__ __device__ size_t slots() const { return (rows.rows - 1) / kPiece; }
   __device__ uint32_t key(size_t i) const { return token_key(rows, size_t(order[i])); }
@@ -85,7 +89,7 @@ struct SortedRows {
   __device__ LaterPiece piece_in(size_t slot) const {
     const size_t place = slot * kPiece;
     const uint32_t own = key(place);
-    if (own == rows.vocabulary || key(place - 1) != own) return {};
+    if (is_left_out(own) || key(place - 1) != own) return {};
     const auto belongs = [&](size_t back) { return key(place - back) == own; };
     const size_t run = place + 1 - count_leading(place + 1, belongs);
     const size_t begin = run + (place - run + kPiece - 1) / kPiece * kPiece;
@@ -143,8 +147,8 @@ __global__ void __launch_bounds__(kMostThreads, kBlocks)
   const size_t begin = blockIdx.x - slots;
   const uint32_t key = sorted.key(begin);
   if (begin > 0 && sorted.key(begin - 1) == key) return;
-  if (key == rows.vocabulary) {
-    if (threadIdx.x == 0 && blockIdx.y == 0) *rows.outside = 1;
+  if (sorted.is_left_out(key)) {
+    if (key == rows.vocabulary && threadIdx.x == 0 && blockIdx.y == 0) *rows.outside = 1;
     return;
   }
   float* const to = dtable + key * rows.columns + column;
@@ -232,12 +236,12 @@ cudaError_t launch_sums(cudaStream_t stream, const SortedRows& sorted, float* dt
 // Of scratch memory: the order of the rows, and behind it, lying in fours, the slots' sums.
 size_t order_elements(size_t rows) { return round_up(token_order_elements(rows), 4); }
 
-// dtable(vocabulary, columns) += each token's rows of dout(rows, columns).
-cudaError_t launch_add_token_rows(cudaStream_t stream, const TokenRows& rows, float* dtable,
-                                  const float* dout, int32_t* scratch) {
+// dtable(vocabulary, columns) += each token's rows of dout(rows, columns), but those of `padding`.
+cudaError_t launch_add_token_rows(cudaStream_t stream, const TokenRows& rows, uint32_t padding,
+                                  float* dtable, const float* dout, int32_t* scratch) {
   const cudaError_t result = launch_sort_tokens(stream, rows, scratch);
   if (result != cudaSuccess || rows.rows == 0) return result;
-  const SortedRows sorted{rows, scratch};
+  const SortedRows sorted{rows, scratch, padding};
   auto* const sums = reinterpret_cast<float*>(scratch + order_elements(rows.rows));
   return rows.columns % 4 == 0 && lie_in_fours(dtable, dout)
              ? launch_sums<4>(stream, sorted, dtable, dout, sums)
@@ -262,7 +266,7 @@ void CudaTokens::embedding_forward(Tensor out, ConstTensor tokens, ConstTensor t
 }
 
 void CudaTokens::embedding_backward(Tensor dtoken_table, Tensor dposition_table, ConstTensor dout,
-                                    ConstTensor tokens) {
+                                    ConstTensor tokens, int padding) {
   const size_t rows = dout.shape.rows();
   const size_t columns = dout.shape.columns();
   const size_t positions = tokens.shape.columns();
@@ -274,8 +278,9 @@ void CudaTokens::embedding_backward(Tensor dtoken_table, Tensor dposition_table,
     const size_t slots = rows / SortedRows::kPiece;
     auto* const scratch = queue_.scratch_of<int32_t>(order_elements(rows) + slots * columns);
     auto* const table = cuda_vector<float>(dtoken_table, vocabulary * columns);
-    check_cuda(launch_add_token_rows(queue_.stream(), which, table, from, scratch),
-               "launch embedding_backward");
+    check_cuda(
+        launch_add_token_rows(queue_.stream(), which, uint32_t(padding), table, from, scratch),
+        "launch embedding_backward");
   }
   if (dposition_table.memory.data != nullptr && rows > 0) {
     const size_t known = dposition_table.shape.rows();

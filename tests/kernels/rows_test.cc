@@ -236,6 +236,29 @@ TEST_CASE("embedding_backward adds each row to its token's and its position's, i
   CHECK(by_position == expected_position);
 }
 
+TEST_CASE("the rows of a padding token add nothing to its own row, and to their positions' as ever",
+          "[kernels]") {
+  const auto kind = GENERATE(from_range(backend_kinds()));
+  const Embedding e = GENERATE(from_range(kEmbeddings));
+  CAPTURE(kind.name, e.positions, e.channels, e.vocabulary);
+  TestBackend ops(kind);
+  const Indices tokens = e.tokens();
+  const Floats dout = random_floats(e.count(), 2);
+  const Floats before = random_floats(e.vocabulary * e.channels, 3);
+  const auto run = [&](int padding) {
+    std::array<Floats, 2> tables = {before, Floats(e.positions * e.channels)};
+    ops->embedding_backward(tensor_of(tables[0], {e.vocabulary, e.channels}),
+                            tensor_of(tables[1], {e.positions, e.channels}),
+                            tensor_of(dout, e.rows()), tensor_of(tokens, {e.batch, e.positions}),
+                            padding);
+    return tables;
+  };
+  auto expected = run(-1);
+  const auto padded = ptrdiff_t(size_t(tokens[0]) * e.channels);
+  std::copy_n(before.begin() + padded, e.channels, expected[0].begin() + padded);
+  CHECK(run(tokens[0]) == expected);
+}
+
 TEST_CASE("a token beyond the vocabulary is caught, by a GPU when a sum is read", "[kernels]") {
   const auto kind = GENERATE(from_range(device_kinds()));
   const Indices tokens = {0, GENERATE(5, -1)};

@@ -159,7 +159,7 @@ class CpuOps final : public CpuNorms, public CpuAttention {
   }
 
   void embedding_backward(Tensor dtoken_table, Tensor dposition_table, ConstTensor dout,
-                          ConstTensor tokens) override {
+                          ConstTensor tokens, int padding) override {
     const size_t columns = dout.shape.columns();
     const size_t rows = dout.shape.rows();
     const size_t positions = tokens.shape.columns();
@@ -177,7 +177,7 @@ class CpuOps final : public CpuNorms, public CpuAttention {
           const auto token = static_cast<size_t>(ids[row]);
           GXP_ASSERT(token < vocabulary);
           float* const sum = by_token + token * columns + begin;
-          kernels_.rows.add(sum, sum, gradient, end - begin);
+          if (ids[row] != padding) kernels_.rows.add(sum, sum, gradient, end - begin);
         }
         if (by_position == nullptr) continue;
         float* position = by_position + row % positions * columns + begin;
