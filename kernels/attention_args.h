@@ -5,6 +5,7 @@
 #include <cmath>
 #include <compare>
 #include <cstddef>
+#include <cstdint>
 
 #include "kernels/attention_scores.h"
 #include "lib/base/dtype.h"
@@ -16,9 +17,10 @@ struct AttentionShape {
   auto operator<=>(const AttentionShape&) const = default;
 };
 
-// Elements between the rows of two positions, and between two heads in a row.
+// Elements between the rows of two positions, and between two heads in a row. With 64 bits, ptxas
+// spills registers of some kernels.
 struct HeadStrides {
-  size_t row, head;
+  uint32_t row, head;
   auto operator<=>(const HeadStrides&) const = default;
 };
 
@@ -34,7 +36,7 @@ struct AttentionRows {
 
 // The strides of `out` and `dout`, whose heads lie side by side.
 constexpr HeadStrides strides_of_outs(const AttentionShape& shape) {
-  return {shape.heads * shape.head_size, shape.head_size};
+  return {uint32_t(shape.heads * shape.head_size), uint32_t(shape.head_size)};
 }
 
 inline float default_scale(const AttentionShape& shape) {

@@ -63,22 +63,23 @@ struct Tensors {
   template <class Void, class AnyTensor>
   AttentionRows<Void> rows_of(const GroupedHeads<AnyTensor>& in) const {
     const size_t size = shape.head_size, row = heads_in_row(in) * size;
+    const auto strides = [&](size_t of_row, size_t of_head) {
+      GXP_ASSERT(of_row <= UINT32_MAX);
+      return HeadStrides{static_cast<uint32_t>(of_row), static_cast<uint32_t>(of_head)};
+    };
     auto* const queries = data_of(in.queries, row);
     if (in.layout == HeadLayout::kSeparate) {
       const size_t narrow = shape.kv_heads * size;
-      return {queries,
-              data_of(in.keys, narrow),
-              data_of(in.values, narrow),
-              {row, size},
-              {narrow, size}};
+      return {queries, data_of(in.keys, narrow), data_of(in.values, narrow), strides(row, size),
+              strides(narrow, size)};
     }
     GXP_ASSERT(in.keys.memory.data == queries && in.values.memory.data == queries);
     const bool per_head = in.layout == HeadLayout::kPerHead;
     const size_t to_keys = per_head ? size : shape.heads * size;
     const size_t to_values = per_head ? size : shape.kv_heads * size;
-    const HeadStrides strides = {row, per_head ? 3 * size : size};
+    const HeadStrides of_all = strides(row, per_head ? 3 * size : size);
     auto* const keys = queries + to_keys * size_of(dtype);
-    return {queries, keys, keys + to_values * size_of(dtype), strides, strides};
+    return {queries, keys, keys + to_values * size_of(dtype), of_all, of_all};
   }
 
   MemorySpace space;

@@ -35,8 +35,8 @@
 #include "kernels/math/float8_type.h"
 #include "kernels/math/random_block.h"
 #include "kernels/reduce_op.h"
-#include "lib/base/activation.h"
-#include "lib/base/rotary.h"
+#include "lib/base/decoder/activation.h"
+#include "lib/base/decoder/rotary.h"
 #include "lib/device/thread_pool.h"
 #include "lib/tensor/tensor.h"
 
@@ -128,14 +128,14 @@ enum class LinearPart { kInput, kActivation, kParameters };
 // The backward pass of a linear layer, out(N, M) = in(N, K) weight(K, M) [+ bias], whose input may
 // be a GELU's output.
 struct LinearBackward {
-  Tensor dx;            // (N, K), stored: the gradient of the input, or of the GELU's argument,
+  Tensor dx = {};       // (N, K), stored: the gradient of the input, or of the GELU's argument,
                         // whose `largest` is raised then
   Tensor dweight = {};  // (K, M) and (M), stored, or added if `accumulate`; each may be empty
   Tensor dbias = {};    // from dout before any rounding
-  ConstTensor dout;
-  Tensor in;  // if `of_gelu` the GELU's argument, which becomes its value unless that is given;
+  ConstTensor dout = {};
+  Tensor in = {};  // if `of_gelu` the GELU's argument, which becomes its value unless that is given;
               // `largest` is the value's
-  ConstTensor weight;
+  ConstTensor weight = {};
   bool of_gelu = false;
   Tensor activated = {};  // the value that linear_gelu made, read only; may be left out (empty)
   bool accumulate = false;
@@ -162,6 +162,9 @@ struct StreamOutputs {
   Tensor column_sums =
       {};  // (C), ADDED: of x before it is rounded, the gradient of the layer's bias
 };
+
+// The weight of an RMS norm as it is multiplied: what is stored, or 1 + that (Gemma).
+enum class RmsWeight { kStored, kPlusOne };
 
 // The backward pass of a layer norm, or of an RMS norm, which has neither mean nor bias.
 struct NormBackward {
@@ -198,9 +201,6 @@ struct GroupedHeads {
 struct HeadColumns {
   size_t first, count, size, stride;
 };
-
-// The weight of an RMS norm as it is multiplied: what is stored, or 1 + that (Gemma).
-enum class RmsWeight { kStored, kPlusOne };
 
 struct ElementwiseCall;  // kernels/elementwise.h
 struct PackedAdamW;      // likewise
@@ -247,7 +247,7 @@ class Ops {
   // By default each by apply().
   virtual void apply_all(std::span<const ElementwiseCall> calls);
 
-  // An activation function (lib/base/activation.h). out may be x.
+  // An activation function (lib/base/decoder/activation.h). out may be x.
   void activation_forward(Activation kind, Tensor out, ConstTensor x);
   // One pass: activated = f(x) and dx = dout * f'(x). dx may be dout; activated may be x, or left
   // out (empty).
@@ -297,7 +297,7 @@ class Ops {
   // makes them the same (x = kept * x + fresh * y).
   void momentum(Tensor direction, Tensor momentum, ConstTensor gradients, const MomentumStep& step);
 
-  // Rotary positions (lib/base/rotary.h) in the half-split form of Llama, in place, position 0
+  // Rotary positions (lib/base/decoder/rotary.h) in the half-split form of Llama, in place, position 0
   // first: the heads of x(B, T, columns) turn. At most `size` channels of a head turn.
   void rope_forward(Tensor x, const HeadColumns& heads, const Rotary& rotary) {
     rotate(x, heads, rotary, 1.0f);

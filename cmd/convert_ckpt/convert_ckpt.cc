@@ -25,6 +25,7 @@
 #include "lib/ckpt/cast.h"
 #include "lib/ckpt/huggingface/huggingface.h"
 #include "lib/ckpt/huggingface/model_check.h"
+#include "lib/ckpt/peft/peft.h"
 #include "lib/tools/checkpoints/rename.h"
 
 namespace gxp {
@@ -113,6 +114,10 @@ std::string conversion_id(const ConvertOptions& options) {
       fmt::format("{} {} {} {} {} {} {}\n", GXP_VERSION, options.to, int(options.dtype),
                   options.step, options.shards, options.max_shard_size, options.drop_optimizer);
   if (!options.map.empty()) facts += file_facts(fs::absolute(options.map));
+  for (const std::string& other : {options.merge, options.config}) {
+    if (other.empty()) continue;
+    for (const std::string& fact : source_facts(fs::absolute(other))) facts += fact;
+  }
   for (const std::string& fact : source_facts(source)) facts += fact;
   return hash_hex(std::as_bytes(std::span(facts)));
 }
@@ -153,6 +158,9 @@ int run(const ConvertOptions& options) {
   const CheckpointFormat* target = target_format(options);
   const CheckpointFormat& format = format_at(options.source);
   NamedTensors tensors = read_checkpoint(options.source);
+  if (!options.config.empty()) tensors = as_model_of(options.config, std::move(tensors));
+  if (!options.merge.empty())
+    tensors = merge_adapters(std::move(tensors), read_checkpoint(options.merge));
   set_step(tensors, options);
   Report report{.schema = "gxp.convert-ckpt/1"};
   add_checkpoint_facts(tensors, report);

@@ -31,6 +31,8 @@ void check(const ConvertOptions& options) {
   refuse_if(options.hash && !options.inspect, "--hash goes with --inspect");
   refuse_if(!converts && options.dtype != CastTo::kStored, "--dtype goes with --to");
   refuse_if(!options.map.empty() && !converts, "--map goes with --to");
+  refuse_if(!options.merge.empty() && !converts, "--merge goes with --to");
+  refuse_if(!options.config.empty() && !converts, "--config goes with --to");
   refuse_if(options.step > 0 && !converts, "--step goes with --to");
   refuse_if(options.drop_optimizer && !converts, "--drop-optimizer goes with --to");
   refuse_if(options.dry_run && !converts, "--dry-run goes with --to");
@@ -82,6 +84,15 @@ void add_convert_options(CLI::App& app, ConvertOptions& options) {
                  "TOML rules that rename, reorder and drop tensors. See Renaming in "
                  "gxp-convert-ckpt(1)")
       ->type_name("FILE");
+  app.add_option(
+         "--merge", options.merge,
+         "LoRA adapters to add to the weights of SRC: a PEFT directory, or a checkpoint of a "
+         "run with [lora]; SRC itself for the weights of such a run")
+      ->type_name("ADAPTER");
+  app.add_option("--config", options.config,
+                 "Hugging Face directory, or config.json, of the model of SRC, where SRC does not "
+                 "record it. Its tokenizer goes with it")
+      ->type_name("DIR");
   app.add_option("--max-shard-size", options.max_shard_size,
                  "Size limit of each tensor file of a directory, such as 512MiB. The default is "
                  "5GB")

@@ -26,6 +26,8 @@ struct ConvertOptions {
   std::string to;
   CastTo dtype = CastTo::kStored;
   std::string map;
+  std::string merge;
+  std::string config;
   std::string max_shard_size;
   uint64_t shards = 0;
   uint64_t step = 0;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/cpu/rows.h"
-#include "lib/base/rotary.h"
+#include "lib/base/decoder/rotary.h"
 
 namespace gxp {
 

@@ -1,4 +1,4 @@
-// The functions of lib/base/activation.h. Each is a struct that has them as value(x), and as
+// The functions of lib/base/decoder/activation.h. Each is a struct that has them as value(x), and as
 // value_and_slope(x), whose value has the same bits. One more function is a struct here, its place
 // in the list at the end of elementwise.h, and a case of math_of() (kernels/elementwise.cc).
 #pragma once

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "lib/base/rotary.h"
+#include "lib/base/decoder/rotary.h"
 
 namespace gxp {
 

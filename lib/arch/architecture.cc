@@ -10,6 +10,7 @@ namespace gxp {
 namespace {
 
 constexpr const char* kLogitsName = "logits";
+constexpr const char* kCappedName = "capped_logits";
 
 }  // namespace
 
@@ -35,19 +36,11 @@ const TensorSpec* UnitSpec::bias_of(const TensorSpec& matrix) const {
   return found == tensors.end() ? nullptr : &*found;
 }
 
-void place_outputs(UnitSpec& block, KeptOutputs kept, const ActivationSpec& normed,
-                   const ActivationSpec& activated) {
-  if (kept == KeptOutputs::kNone) {
-    block.forward_scratch = {activated, normed};
-    block.recompute_scratch = {normed};
-    block.backward_scratch.push_back(normed);
-    return;
-  }
-  for (const char* name : {"normed_1", "normed_2"}) {
-    block.saved.push_back(normed);
-    block.saved.back().name = name;
-  }
-  (kept == KeptOutputs::kAll ? block.saved : block.forward_scratch).push_back(activated);
+size_t TensorSpec::kept_code_bytes() const {
+  if (parts.empty()) return gxp::kept_code_bytes(count());
+  size_t bytes = 0;
+  for (const size_t rows : parts) bytes += gxp::kept_code_bytes(rows * shape[1]);
+  return bytes;
 }
 
 int Architecture::lowest_trained_unit() const {
@@ -58,7 +51,7 @@ int Architecture::lowest_trained_unit() const {
 size_t UnitSpec::kept_code_bytes() const {
   size_t bytes = 0;
   for (const TensorSpec& tensor : tensors)
-    if (tensor.shape.size() == 2) bytes += gxp::kept_code_bytes(tensor.count());
+    if (tensor.shape.size() == 2 && !tensor.adapter) bytes += tensor.kept_code_bytes();
   return bytes;
 }
 
@@ -78,7 +71,7 @@ void set_logits_rows(Architecture& architecture, size_t rows) {
   UnitSpec& head = architecture.units.back();
   for (auto* scratch : {&head.forward_scratch, &head.backward_scratch}) {
     for (ActivationSpec& spec : *scratch)
-      if (spec.name == kLogitsName) spec.most_tokens = rows;
+      if (spec.name == kLogitsName || spec.name == kCappedName) spec.most_tokens = rows;
   }
 }
 

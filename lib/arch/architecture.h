@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/arch/decoder.h"
+#include "lib/arch/lora_config.h"
 #include "lib/arch/model_config.h"
 #include "lib/base/dtype.h"
 
@@ -19,24 +21,28 @@ namespace gxp {
 
 // How a tensor starts when the model is not loaded. GPT-2's scheme (Radford et al., 2019,
 // section 2.3): projections back into the residual stream are scaled by 1 / sqrt(2 * layers).
-enum class Initial { kNormal, kResidualNormal, kZeros, kOnes };
+// kUniform: between -1 / sqrt(inputs) and that, as PEFT's adapters.
+enum class Initial { kNormal, kResidualNormal, kZeros, kOnes, kUniform };
 
 // What makes the input of a block matrix's product, as far as the scratch memory of the backward
 // pass on a GPU depends on it (kernels/product_scratch.h).
 enum class ProductInput {
   kStored,
-  kGelu,   // a GELU fused into the products before and after it (Ops::linear_gelu)
-  kGated,  // two products' outputs, whose backward comes between the two of this one
+  kGelu,       // a GELU fused into the products before and after it (Ops::linear_gelu)
+  kActivated,  // an activation function's output, whose backward comes between the two of this
 };
 
 struct TensorSpec {
   std::string name;  // Hugging Face's name, e.g. "transformer.h.0.attn.c_attn.weight"
-  std::vector<size_t> shape;
+  std::vector<size_t> shape = {};
   Initial initial = Initial::kNormal;
   ProductInput input = ProductInput::kStored;
-  bool frozen = false;  // read and not trained: freeze()
+  std::vector<size_t> parts = {};  // rows of the matrices that are stored as one; none: all rows
+  bool frozen = false;             // read and not trained: freeze()
+  bool adapter = false;            // of LoRA: not of the model
 
   [[nodiscard]] size_t count() const;
+  [[nodiscard]] size_t kept_code_bytes() const;  // of a matrix
   // Weight decay takes matrices and embeddings; norms and biases only with optim.decay_vectors.
   [[nodiscard]] bool decays() const { return shape.size() >= 2; }
 };
@@ -63,8 +69,7 @@ enum class UnitKind { kEmbedding, kBlock, kHead };
 enum class KeptOutputs { kNone, kNorms, kAll };
 
 // Parameters that are needed, gathered and freed together. The order of `tensors`, `saved` and the
-// scratch lists is that of the enums in the family's header (gpt2.h, llama.h), by which the model's
-// code indexes them.
+// scratch lists is Decoder's, by which the model's code indexes them.
 struct UnitSpec {
   std::string name;  // "embedding", "h.0", "head"
   UnitKind kind = UnitKind::kBlock;
@@ -75,8 +80,8 @@ struct UnitSpec {
   std::vector<ActivationSpec> recompute_scratch = {};  // live while `saved` is recomputed
   std::vector<ActivationSpec> backward_scratch =
       {};  // live during its backward (the head: its loss) only
-  // Tensors that a block's products multiply besides parameters, in the order of the family's enum:
-  // where products are in 8 bits, each has a place for its largest |x| (Tensor::largest).
+  // Tensors that a block's products multiply besides parameters (BlockOperand): where products are
+  // in 8 bits, each has a place for its largest |x| (Tensor::largest).
   size_t operands = 0;
   // The parameters of the last product, which makes the unit's output and nothing of `saved`.
   size_t output_parameters = 0;
@@ -95,12 +100,6 @@ constexpr size_t kept_code_bytes(size_t elements) {
   return 256 + 2 * ((elements + 255) / 256 * 256);
 }
 
-// Adds the outputs of a block's two norms and of its activation function to its lists: what is kept
-// to `saved`, in this order; else the activation function's to forward_scratch, and room for one
-// norm's at the end of each scratch list.
-void place_outputs(UnitSpec& block, KeptOutputs kept, const ActivationSpec& normed,
-                   const ActivationSpec& activated);
-
 struct Architecture {
   ModelConfig config;
   // The type of the parameters that are read, and of matrix products' operands and outputs; the
@@ -108,6 +107,7 @@ struct Architecture {
   DType compute = DType::kF32;
   bool float8 = false;  // the products of blocks round their operands to 8 bits (kernels/ops.h)
   KeptOutputs kept = KeptOutputs::kNone;
+  Decoder decoder = {};
   std::vector<UnitSpec> units = {};  // forward order: embedding, blocks, head
   bool inputs_first = false;  // matrices of blocks are (inputs, outputs); else as torch.nn.Linear's
   size_t looked_up = 0;       // parameters of tables that are in no matrix product
@@ -130,14 +130,15 @@ ActivationSpec logits_in_pieces(size_t vocabulary, DType dtype);
 // The head works through so many tokens at a time instead.
 void set_logits_rows(Architecture& architecture, size_t rows);
 
-// Throws kConfig if the family is unknown.
+// With adapters all other tensors are frozen; each has the name of PEFT's files. Throws kConfig if
+// the family is unknown, or a target of the adapters.
 Architecture make_architecture(const ModelConfig& config, DType compute = DType::kF32,
-                               KeptOutputs kept = KeptOutputs::kNone);
+                               KeptOutputs kept = KeptOutputs::kNone, const LoraConfig& lora = {});
 
 // Marks the tensors whose names one of the patterns (with *, ? and [...]) matches as frozen: a run
 // reads them and does not train them, so they have no gradient of their own, no part in its norm,
 // no optimizer state and no update. A name's "transformer." or "model."
-// (HuggingFaceFamily::prefix) may be left out. Throws kConfig for a pattern that matches none, and
+// (Family::prefix) may be left out. Throws kConfig for a pattern that matches none, and
 // if nothing is left to train.
 void freeze(Architecture& architecture, const std::vector<std::string>& patterns);
 

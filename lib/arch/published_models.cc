@@ -139,7 +139,26 @@ std::vector<TensorShape> llama_block(const PublishedModel& model) {
 }
 
 std::vector<TensorShape> block_shapes(const PublishedModel& model) {
+  if (!model.units.empty()) return model.units[1];
   return model.kind == BlockKind::kGpt ? gpt_block(model) : llama_block(model);
+}
+
+uint64_t sum_of(const std::vector<TensorShape>& shapes) {
+  uint64_t count = 0;
+  for (const TensorShape& shape : shapes) count += count_of(shape);
+  return count;
+}
+
+// Without a head of labels.
+std::vector<std::vector<TensorShape>> plain_units(const PublishedModel& model) {
+  if (!model.units.empty()) return model.units;
+  const bool gpt = model.kind == BlockKind::kGpt;
+  std::vector<std::vector<TensorShape>> units(1, {{model.vocabulary, model.hidden}});
+  if (gpt) units[0].push_back({model.positions, model.hidden});
+  units.insert(units.end(), model.layers, block_shapes(model));
+  units.emplace_back(gpt ? 2 : 1, TensorShape{model.hidden});
+  if (model.has_own_head()) units.back().push_back({model.vocabulary, model.hidden});
+  return units;
 }
 
 }  // namespace
@@ -162,13 +181,14 @@ const PublishedModel& find_published_model(std::string_view name) {
        name, did_you_mean(name, names));
 }
 
-uint64_t block_parameter_count(const PublishedModel& model) {
-  uint64_t count = 0;
-  for (const TensorShape& shape : block_shapes(model)) count += count_of(shape);
-  return count;
-}
+uint64_t block_parameter_count(const PublishedModel& model) { return sum_of(block_shapes(model)); }
 
 uint64_t parameter_count(const PublishedModel& model) {
+  if (!model.units.empty()) {
+    uint64_t count = 0;
+    for (const auto& unit : unit_shapes(model)) count += sum_of(unit);
+    return count;
+  }
   const uint64_t h = model.hidden;
   const uint64_t tables = model.vocabulary * h * (model.has_own_head() ? 2 : 1) +
                           model.labels * (h + (model.label_bias ? 1 : 0));
@@ -177,12 +197,7 @@ uint64_t parameter_count(const PublishedModel& model) {
 }
 
 std::vector<std::vector<TensorShape>> unit_shapes(const PublishedModel& model) {
-  const bool gpt = model.kind == BlockKind::kGpt;
-  std::vector<std::vector<TensorShape>> units(1, {{model.vocabulary, model.hidden}});
-  if (gpt) units[0].push_back({model.positions, model.hidden});
-  units.insert(units.end(), model.layers, block_shapes(model));
-  units.emplace_back(gpt ? 2 : 1, TensorShape{model.hidden});
-  if (model.has_own_head()) units.back().push_back({model.vocabulary, model.hidden});
+  std::vector<std::vector<TensorShape>> units = plain_units(model);
   if (model.labels > 0) units.back().push_back({model.labels, model.hidden});
   if (model.label_bias) units.back().push_back({model.labels});
   return units;

@@ -11,6 +11,9 @@
 
 namespace gxp {
 
+// As torch.nn.Linear has it: (outputs, inputs).
+using TensorShape = std::vector<uint64_t>;
+
 enum class BlockKind {
   // GPT-2 and GPT-3: learned positions, LayerNorm, biases everywhere, MLP of 4 hidden, tied head.
   kGpt,
@@ -43,6 +46,10 @@ struct PublishedModel {
   bool has_language_head = true;
   uint64_t labels = 0;
   bool label_bias = false;
+  // Of a model that comes from a file: its tensors without such labels, by unit, as unit_shapes()
+  // gives them; empty: they follow from the members above.
+  std::vector<std::vector<TensorShape>> units = {};
+  bool position_table = true;  // kGpt only
 
   // Whether the head is a matrix of its own, (vocabulary, hidden).
   [[nodiscard]] bool has_own_head() const { return has_language_head && !tied_head; }
@@ -57,9 +64,7 @@ const PublishedModel& find_published_model(std::string_view name);
 uint64_t parameter_count(const PublishedModel& model);
 uint64_t block_parameter_count(const PublishedModel& model);
 
-// Shapes as torch.nn.Linear has them, (outputs, inputs), by unit in forward order: embedding,
-// blocks, final norm with the head if it is not tied.
-using TensorShape = std::vector<uint64_t>;
+// By unit in forward order: embedding, blocks, final norm with the head if it is not tied.
 uint64_t count_of(const TensorShape& shape);
 std::vector<std::vector<TensorShape>> unit_shapes(const PublishedModel& model);
 

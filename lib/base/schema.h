@@ -12,6 +12,10 @@
 // words (choice.h). A key that ends in "_bytes" also reads "25MiB". The text after it is full
 // sentences, and says what 0 or "" means where that is special. What `field` is:
 // lib/config/settings.cc.
+//
+// A default that depends on another setting: the member is an optional bool or Choice, and a
+// function of the struct gives the value, which is printed and compared:
+//       field("tied_head", &S::tied_head, &S::ties_head, "Share one weight ...");
 #pragma once
 
 #include <limits>

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "lib/base/error.h"
+#include "lib/base/json/json.h"
 #include "lib/base/log.h"
-#include "lib/ckpt/json.h"
 #include "lib/ckpt/named_tensors.h"
 
 namespace gxp {

@@ -11,7 +11,7 @@ std::map<std::string, std::string> with_run_metadata(const NamedTensors& tensors
   auto metadata = tensors.metadata;
   if (tensors.step) metadata["gxp.step"] = fmt::format("{}", *tensors.step);
   for (const auto& [key, value] : tensors.config) {
-    if (key.starts_with("model.")) metadata["gxp." + key] = value;
+    if (key.starts_with("model.") || key.starts_with("lora.")) metadata["gxp." + key] = value;
   }
   return metadata;
 }
@@ -24,11 +24,12 @@ void take_run_metadata(NamedTensors& tensors) {
     if (end != step->second.c_str() && *end == '\0') tensors.step = value;
     metadata.erase(step);
   }
-  constexpr std::string_view kModel = "gxp.model.";
-  for (auto entry = metadata.lower_bound(std::string(kModel));
-       entry != metadata.end() && entry->first.starts_with(kModel);) {
-    tensors.config.emplace_back(entry->first.substr(4), entry->second);
-    entry = metadata.erase(entry);
+  for (const std::string prefix : {"gxp.model.", "gxp.lora."}) {
+    for (auto entry = metadata.lower_bound(prefix);
+         entry != metadata.end() && entry->first.starts_with(prefix);) {
+      tensors.config.emplace_back(entry->first.substr(4), entry->second);
+      entry = metadata.erase(entry);
+    }
   }
 }
 

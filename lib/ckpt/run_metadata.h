@@ -1,5 +1,5 @@
 // What gxp knows of a run, as free pairs of texts, for formats that have no other place for it:
-// "gxp.step", and the settings of the model, "gxp.model.hidden".
+// "gxp.step", and the settings of the model and its adapters, "gxp.model.hidden".
 #pragma once
 
 #include <map>

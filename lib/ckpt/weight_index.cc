@@ -5,10 +5,10 @@
 #include <set>
 
 #include "lib/base/error.h"
+#include "lib/base/json/json.h"
 #include "lib/base/log.h"
 #include "lib/base/text/plural.h"
 #include "lib/ckpt/file.h"
-#include "lib/ckpt/json.h"
 
 namespace gxp {
 namespace {

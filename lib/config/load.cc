@@ -9,11 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "lib/arch/family.h"
 #include "lib/arch/optimizers.h"
 #include "lib/base/error.h"
 #include "lib/base/text/ascii.h"
 #include "lib/base/text/near_match.h"
 #include "lib/base/text_file.h"
+#include "lib/config/model_source.h"
 #include "lib/config/rules.h"
 #include "lib/config/settings.h"
 #include "lib/config/toml_reader.h"
@@ -73,6 +75,10 @@ class Loader {
   void add_problem(const Origin& origin, std::string message);
   void add_unknown_key(const Origin& origin, std::string_view section, std::string_view key);
   void add_unknown_section(const Origin& origin, std::string_view section);
+  void take_models();
+  void take_model(const std::string& named_by, const ModelSource& source);
+  void add_model_mismatches(const ModelSource& source, const ModelConfig& merged);
+  void take_adapter();
   void set_optimizer_defaults();
   void check_rules();
   // A default has no place of its own; what is missing is missing in the file.
@@ -190,6 +196,80 @@ void Loader::read_set(const std::string& set) {
   }
 }
 
+void Loader::take_models() {
+  const ModelConfig named = loaded_.run.model;
+  if (!named.config.empty()) take_model("model.config", source_of_shape(named.config));
+  if (named.init == ModelConfig().init) return;
+  if (const auto source = source_of_weights(named.init)) take_model("model.init", *source);
+}
+
+// What nobody gave is the file's; what somebody gave must be.
+void Loader::take_model(const std::string& named_by, const ModelSource& source) {
+  if (!source.obstacle.empty()) {
+    add_problem(loaded_.origins[named_by],
+                fmt::format("{}: gxp does not compute the model of {}: {}", named_by, source.file,
+                            source.obstacle));
+    for (const std::string& key : keys_of("model")) refused_.insert("model." + key);
+    return;
+  }
+  RunConfig merged;
+  merged.model = source.model;
+  for (const Setting& setting : settings()) {
+    if (setting.section == "model" &&
+        loaded_.origins[setting.name()].kind != Origin::Kind::kDefault)
+      setting.set(merged, setting.get(loaded_.run));
+  }
+  add_model_mismatches(source, merged.model);
+  loaded_.run.model = merged.model;
+  for (const std::string& key : keys_of("model")) {
+    Origin& origin = loaded_.origins["model." + key];
+    if (origin.kind == Origin::Kind::kDefault && key != "init" && key != "config")
+      origin = {Origin::Kind::kModel, source.file, 0};
+  }
+}
+
+void Loader::add_model_mismatches(const ModelSource& source, const ModelConfig& merged) {
+  const bool same_family = merged.family == source.model.family;
+  RunConfig ours, theirs;
+  ours.model = merged.resolved();
+  theirs.model = source.model.resolved();
+  const bool context_is_free = !find_family(merged.family).kind.position_table;
+  for (const Setting& setting : settings()) {
+    const Origin& origin = loaded_.origins[setting.name()];
+    const bool is_free = setting.key == "init" || setting.key == "config" ||
+                         (setting.key == "context" && context_is_free) ||
+                         (setting.key != "family" && !same_family);
+    if (setting.section != "model" || is_free || origin.kind == Origin::Kind::kDefault ||
+        refused_.contains(setting.name()) || setting.get(ours) == setting.get(theirs))
+      continue;
+    add_problem(origin,
+                fmt::format("{}: is {}, but {} says {}; leave it out", setting.name(),
+                            to_toml(setting.get(ours)), source.file, to_toml(setting.get(theirs))));
+    refused_.insert(setting.name());
+  }
+}
+
+// What lora.init says of the adapter, likewise.
+void Loader::take_adapter() {
+  const std::string init = loaded_.run.lora.init;
+  const auto lora = init.empty() ? std::nullopt : adapter_at(init);
+  if (!lora) return;
+  RunConfig theirs;
+  theirs.lora = *lora;
+  for (const Setting& setting : settings()) {
+    if (setting.section != "lora" || setting.key == "init") continue;
+    Origin& origin = loaded_.origins[setting.name()];
+    if (origin.kind == Origin::Kind::kDefault) {
+      setting.set(loaded_.run, setting.get(theirs));
+      origin = {Origin::Kind::kModel, init, 0};
+    } else if (setting.get(loaded_.run) != setting.get(theirs)) {
+      add_problem(origin, fmt::format("{}: is {}, but the adapter {} says {}; leave it out",
+                                      setting.name(), to_toml(setting.get(loaded_.run)), init,
+                                      to_toml(setting.get(theirs))));
+    }
+  }
+}
+
 void Loader::set_optimizer_defaults() {
   for (const OptimizerDefault& preset : find_optimizer(loaded_.run.optim.name).defaults) {
     const Setting& setting = *find_setting("optim", preset.key);
@@ -212,6 +292,10 @@ std::string Loader::place_of(const Origin& origin) const {
 }
 
 LoadedConfig Loader::finish(bool judge_rules) && {
+  if (readable_ && judge_rules) {
+    take_models();
+    take_adapter();
+  }
   set_optimizer_defaults();
   if (readable_ && judge_rules) check_rules();
   if (problems_.empty()) return std::move(loaded_);
@@ -243,6 +327,8 @@ std::string to_string(const Origin& origin) {
   switch (origin.kind) {
     case Origin::Kind::kDefault:
       return "default";
+    case Origin::Kind::kModel:
+      return "from " + origin.source;
     case Origin::Kind::kFile:
       return fmt::format("{}:{}", origin.source, origin.line);
     case Origin::Kind::kEnvironment:

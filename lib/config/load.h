@@ -1,9 +1,11 @@
 // Reads the settings of a run from everywhere they can come from, and checks them.
 //
-//   Precedence  command line (--set) > environment (GXP_<SECTION>_<KEY>) > file > default.
+//   Precedence  command line (--set) > environment (GXP_<SECTION>_<KEY>) > file > config.json that
+//               model.config or model.init names, for [model] > default. What one of the first
+//               three says of [model] must agree with config.json.
 //   Values      as in TOML; in --set and in the environment strings need no quotes, and a list may
 //               be written a,b,c. A variable that is set but empty counts as not set.
-//   Errors      kIo, kCorrupt: as read_text_file(), for up to 1 MiB. kConfig: all other problems at
+//   Errors      kIo, kCorrupt: as read_text_file(), for up to 1 MiB; of a config.json, 16 MiB. kConfig: all other problems at
 //               once in one message, each line "run.toml:12: optim.lr: must be positive, is -1".
 #pragma once
 
@@ -19,13 +21,13 @@ namespace gxp {
 
 // The source of a value.
 struct Origin {
-  enum class Kind { kDefault, kFile, kEnvironment, kCommandLine };  // from weak to strong
+  enum class Kind { kDefault, kModel, kFile, kEnvironment, kCommandLine };  // from weak to strong
   Kind kind = Kind::kDefault;
   std::string source;  // the file's path, the variable's name; "" for the other two
   int line = 0;        // kFile only
 };
 
-// "default", "run.toml:12", "GXP_OPTIM_LR", "--set".
+// "default", "from DIR/config.json", "run.toml:12", "GXP_OPTIM_LR", "--set".
 std::string to_string(const Origin& origin);
 
 struct LoadedConfig {

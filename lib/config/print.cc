@@ -73,8 +73,9 @@ std::string settings_manual() {
       if (setting.section != section.name) continue;
       const std::string rule = to_string(setting.check);
       text += fmt::format(".TP\n.B {}\n{}\n.br\n", to_roff(setting.key), to_roff(setting.doc));
-      text += to_roff(fmt::format("Type: {}{}. Default: {}\n", to_string(setting.type),
-                                  rule.empty() ? "" : ", " + rule, to_toml(setting.get(defaults))));
+      text += to_roff(fmt::format(
+          "Type: {}{}. Default: {}\n", to_string(setting.type), rule.empty() ? "" : ", " + rule,
+          setting.default_varies ? "that of model.family" : to_toml(setting.get(defaults))));
     }
   }
   return text;

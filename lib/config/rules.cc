@@ -8,7 +8,6 @@
 
 #include "lib/arch/family.h"
 #include "lib/arch/optimizers.h"
-#include "lib/base/text/joined.h"
 #include "lib/config/profile_range.h"
 #include "lib/config/settings.h"
 
@@ -40,9 +39,12 @@ std::string name_of(std::string_view setting, const RunConfig& run) {
 std::string is_left_out_of_others(const Setting& setting, const RunConfig& run) {
   const std::string name = name_of(setting.named_by, run);
   const bool is_owned = std::ranges::find(setting.owners, name) != setting.owners.end();
-  if (is_owned || setting.get(run) == setting.get(RunConfig())) return "";
-  return fmt::format("is for {} = \"{}\"; leave it out for {}", setting.named_by,
-                     joined(setting.owners, "\" or \""), name);
+  if (is_owned || setting.is_default(run)) return "";
+  const bool names_others =
+      setting.owners.size() > kMostNames && setting.others.size() <= kMostNames;
+  return fmt::format("is {} {} {}; leave it out for {}", names_others ? "not for" : "only for",
+                     setting.named_by, few_of(names_others ? setting.others : setting.owners),
+                     name);
 }
 
 std::string bf16_is_rounded(const RunConfig& run) {
@@ -128,10 +130,9 @@ std::string offloaded_state_is_elementwise(const RunConfig& run) {
 }
 
 std::string offloaded_state_is_of_all(const RunConfig& run) {
-  if (!offloads(run) || run.train.frozen.empty()) return "";
-  return fmt::format(
-      "must be none with train.frozen, is {}: offload needs the optimizer state of all tensors",
-      run.offload.optimizer);
+  if (!offloads(run) || !freezes_some(run)) return "";
+  return fmt::format("must be none with {}, is {}: offload needs the optimizer state of all tensors",
+                     run.lora.rank > 0 ? "lora.rank" : "train.frozen", run.offload.optimizer);
 }
 
 std::string offloaded_state_is_in_tiles(const RunConfig& run) {
@@ -265,7 +266,7 @@ std::vector<BrokenRule> broken_rules(const RunConfig& run, const std::set<std::s
   };
   for (const Rule& rule : kRules)
     judge(rule.setting, rule.other, [&] { return rule.problem(run); });
-  judge_section("model", find_family(run.model.family).rules, run.model);
+  judge_section("model", model_rules(), run.model);
   judge_section("optim", find_optimizer(run.optim.name).rules, run.optim);
   for (const Setting& setting : settings()) {
     if (setting.owners.empty()) continue;

@@ -14,6 +14,7 @@
 #include <tuple>
 #include <vector>
 
+#include "lib/arch/lora_config.h"
 #include "lib/arch/model_config.h"
 #include "lib/arch/optim_config.h"
 #include "lib/base/choice.h"
@@ -90,6 +91,7 @@ struct CheckpointConfig {
 
 struct RunConfig {
   ModelConfig model;
+  LoraConfig lora;
   DataConfig data;
   TrainConfig train;
   Fp16Config fp16;
@@ -102,9 +104,14 @@ struct RunConfig {
 
   static constexpr auto sections() {
     using S = RunConfig;
-    return std::tuple(&S::model, &S::data, &S::train, &S::fp16, &S::optim, &S::lr_schedule,
-                      &S::parallel, &S::offload, &S::checkpoint, &S::comm);
+    return std::tuple(&S::model, &S::lora, &S::data, &S::train, &S::fp16, &S::optim,
+                      &S::lr_schedule, &S::parallel, &S::offload, &S::checkpoint, &S::comm);
   }
 };
+
+// Whether some of the model's tensors are not trained.
+inline bool freezes_some(const RunConfig& run) {
+  return !run.train.frozen.empty() || run.lora.rank > 0;
+}
 
 }  // namespace gxp

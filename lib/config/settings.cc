@@ -41,23 +41,41 @@ constexpr int64_t largest_of() {
   return std::is_same_v<Member, int> ? std::numeric_limits<int>::max() : kLargest;
 }
 
-// The sections with settings that not all rows of a table have, and who has one.
+// The sections with settings that not all rows of a table have, who has one, and all rows.
 struct OwnedSection {
   std::string_view section;
   std::string_view named_by;
   std::vector<std::string_view> (*owners)(std::string_view key);
+  std::vector<std::string_view> (*names)();
 };
-constexpr OwnedSection kOwnedSections[] = {{"model", "model.family", families_with},
-                                           {"optim", "optim.name", optimizers_with}};
+constexpr OwnedSection kOwnedSections[] = {
+    {"model", "model.family", families_with, family_names},
+    {"optim", "optim.name", optimizers_with, optimizer_names}};
 
 void add_owners(Setting& setting) {
   const auto* owned = std::ranges::find(kOwnedSections, setting.section, &OwnedSection::section);
   if (owned == std::end(kOwnedSections)) return;
   setting.owners = owned->owners(setting.key);
   setting.named_by = owned->named_by;
-  if (!setting.owners.empty())
-    setting.doc = fmt::format("{} only. {}", joined(setting.owners, " and "), setting.doc);
+  if (setting.owners.empty()) return;
+  setting.others = owned->names();
+  std::erase_if(setting.others, [&](std::string_view name) {
+    return std::ranges::find(setting.owners, name) != setting.owners.end();
+  });
+  const bool names_others =
+      setting.owners.size() > kMostNames && setting.others.size() <= kMostNames;
+  setting.doc = names_others ? fmt::format("Not for {}. {}", few_of(setting.others), setting.doc)
+                             : fmt::format("{} only. {}", few_of(setting.owners), setting.doc);
 }
+
+template <class T>
+struct Inner {
+  using Type = T;
+};
+template <class T>
+struct Inner<std::optional<T>> {
+  using Type = T;
+};
 
 struct Schema {
   std::vector<SectionInfo> sections;
@@ -84,25 +102,51 @@ class FieldReader {
                   const OptionForm& option = {}) {
     add<std::string>(key, member, doc, SettingType::kText, one_of(Choice<E>::kWords), option);
   }
+  template <class Member>
+  void operator()(std::string_view key, std::optional<Member> Struct::*member,
+                  Member (Struct::*value)() const, std::string_view doc) {
+    constexpr bool kIsBool = std::is_same_v<Member, bool>;
+    using Held = std::conditional_t<kIsBool, bool, std::string>;
+    if constexpr (kIsBool)
+      add<Held>(key, member, doc, SettingType::kBool, anything, {});
+    else
+      add<Held>(key, member, doc, SettingType::kText, one_of(Member::kWords), {});
+    Setting& setting = schema_.settings.back();
+    setting.default_varies = true;
+    setting.get = [part = part_, value](const RunConfig& run) -> Value {
+      return Held((run.*part.*value)());
+    };
+    setting.is_default = [part = part_, member, value](const RunConfig& run) {
+      Struct unset = run.*part;
+      unset.*member = std::nullopt;
+      return Held((unset.*value)()) == Held((run.*part.*value)());
+    };
+  }
 
  private:
   template <class Held, class Member>
   void add(std::string_view key, Member Struct::*member, std::string_view doc, SettingType type,
            const Check& check, const OptionForm& option) {
+    using Inner = typename Inner<Member>::Type;
     Setting setting{.section = schema_.sections.back().name,
                     .key = std::string(key),
                     .doc = std::string(doc),
                     .type = type,
                     .check = check,
                     .largest = largest_of<Member>(),
-                    .get = [part = part_, member](const RunConfig& run) -> Value {
-                      return Held(run.*part.*member);
-                    },
                     .set =
                         [part = part_, member](RunConfig& run, const Value& value) {
-                          run.*part.*member = Member(std::get<Held>(value));
+                          run.*part.*member = Inner(std::get<Held>(value));
                         },
                     .option = option};
+    if constexpr (std::is_same_v<Inner, Member>) {
+      setting.get = [part = part_, member](const RunConfig& run) -> Value {
+        return Held(run.*part.*member);
+      };
+      setting.is_default = [part = part_, member](const RunConfig& run) {
+        return Held(run.*part.*member) == Held(Struct().*member);
+      };
+    }
     add_owners(setting);
     schema_.settings.push_back(std::move(setting));
   }
@@ -202,6 +246,17 @@ const Setting* find_setting(std::string_view section, std::string_view key) {
     if (setting.section == section && setting.key == key) return &setting;
   }
   return nullptr;
+}
+
+std::string few_of(const std::vector<std::string_view>& names) {
+  std::vector<std::string> few(names.begin(), names.end());
+  if (few.size() > kMostNames) {
+    few.resize(kMostNames);
+    few.push_back(fmt::format("{} others", names.size() - kMostNames));
+  }
+  const std::string last = few.back();
+  few.pop_back();
+  return few.empty() ? last : fmt::format("{} and {}", joined(few, ", "), last);
 }
 
 std::string accept(const Setting& setting, Value& value) {

@@ -26,11 +26,16 @@ struct Setting {
   SettingType type;
   Check check;
   int64_t largest;  // kInteger, kBytes: the largest value that the member holds
-  std::function<Value(const RunConfig&)> get;
-  std::function<void(RunConfig&, const Value&)> set;  // only for what accept() has returned
-  // If not all families, or optimizers, have the setting: those that do, and the setting that names
-  // one, "model.family".
+  std::function<Value(const RunConfig&)> get = {};
+  // Only for what accept() has returned.
+  std::function<void(RunConfig&, const Value&)> set = {};
+  // Whether the value is the one that `run` would have if nobody had set it.
+  std::function<bool(const RunConfig& run)> is_default = {};
+  bool default_varies = false;  // with another setting (schema.h)
+  // If not all families, or optimizers, have the setting: those that do, those that do not, and the
+  // setting that names one, "model.family".
   std::vector<std::string_view> owners = {};
+  std::vector<std::string_view> others = {};
   std::string_view named_by = {};
   OptionForm option = {};
 
@@ -47,6 +52,11 @@ const std::vector<Setting>& settings();
 const std::vector<SectionInfo>& sections();
 std::vector<std::string> section_names();
 std::vector<std::string> keys_of(std::string_view section);
+
+// At most so many owners of a setting are named.
+inline constexpr size_t kMostNames = 3;
+// "adamw, adam and lion", or the first few "and 4 others".
+std::string few_of(const std::vector<std::string_view>& names);
 
 // Nothing if there is no such setting.
 const Setting* find_setting(std::string_view section, std::string_view key);

@@ -29,6 +29,16 @@ void fill_normal(std::span<float> out, size_t first, uint64_t key, float deviati
   });
 }
 
+// Between -limit and limit.
+void fill_uniform(std::span<float> out, size_t first, uint64_t key, float limit, ThreadPool& pool) {
+  pool.parallel_for(out.size(), 1, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      const uint64_t bits = mix64(key + (first + i) * 0x9e3779b97f4a7c15u);
+      out[i] = limit * (float(bits >> 40) * 0x1p-23f - 1.0f);
+    }
+  });
+}
+
 }  // namespace
 
 void initialise(const Tensor& part, size_t begin, const TensorSpec& spec,
@@ -42,6 +52,9 @@ void initialise(const Tensor& part, size_t begin, const TensorSpec& spec,
       break;
     case Initial::kResidualNormal:
       fill_normal(out, begin, mixed, kInitialDeviation / std::sqrt(2.0f * float(key.layers)), pool);
+      break;
+    case Initial::kUniform:
+      fill_uniform(out, begin, mixed, 1 / std::sqrt(float(spec.shape[1])), pool);
       break;
     case Initial::kZeros:
       std::fill(out.begin(), out.end(), 0.0f);

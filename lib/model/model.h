@@ -37,25 +37,11 @@ struct UnitTensors {
   Tensor stream_gradient;  // (B, T, C), with respect to the stream after the unit, replaced by that
                            // before it
 
-  // Whether the output with this index in `saved` is there (KeptOutputs).
-  [[nodiscard]] bool keeps(size_t output) const { return output < saved.size(); }
-  // Those of the parameter with this index, a matrix.
-  [[nodiscard]] KeptCodes codes_of(size_t matrix) const {
-    if (codes.memory.data == nullptr) return {};
-    size_t begin = 0;
-    for (size_t i = 0; i < matrix; ++i)
-      if (parameters[i].shape.rank() == 2) begin += kept_code_bytes(parameters[i].count());
-    return {codes.rows(begin, kept_code_bytes(parameters[matrix].count())), makes_codes};
-  }
   // The tensor with its Tensor::largest, if the operation has a place for it.
   [[nodiscard]] Tensor operand(const Tensor& x, size_t which) const {
     if (largest.memory.data == nullptr) return x;
     GXP_ASSERT(which < largest.count());
     return x.with_largest(reinterpret_cast<float*>(largest.memory.data) + which);
-  }
-  // Where the output (N, C) of a block's norm is: kept, or the last of `scratch`.
-  [[nodiscard]] Tensor normed(size_t output) const {
-    return (keeps(output) ? saved[output] : scratch.back()).reshape(matrix(input).shape);
   }
 };
 
@@ -69,7 +55,7 @@ class Model {
   virtual void loss(const UnitTensors& t, float scale) = 0;
   // Computes the tensors of `saved` that `what` does not keep again, to forward's bits, from the
   // others. Units with saved activations only.
-  virtual void recompute(const UnitTensors& t, Recompute what) = 0;
+  virtual void recompute(int unit, const UnitTensors& t, Recompute what) = 0;
   // Any unit but the head. The embedding adds to the token table's gradient in any case: a tied
   // head has stored its part there before.
   virtual void backward(int unit, const UnitTensors& t) = 0;
@@ -79,7 +65,7 @@ class Model {
   virtual void logits(const UnitTensors& t) = 0;
 };
 
-// Throws kConfig if the architecture's family has no implementation. `ops` must outlive the model.
+// `ops` must outlive the model.
 std::unique_ptr<Model> make_model(const Architecture& architecture, Ops& ops);
 
 }  // namespace gxp

@@ -21,33 +21,51 @@ void for_pieces(const HeadTensors& head, const Body& body) {
   }
 }
 
+void make_logits(Ops& ops, const Tensor& logits, const Tensor& normed, const HeadTensors& head) {
+  ops.matmul(logits, normed, head.weight, {.transpose_b = true, .bias = head.bias});
+  if (head.factor != 1) ops.scale(logits, logits, head.factor);
+  if (head.cap > 0) ops.cap_forward(logits, logits, head.cap);
+}
+
+// Whether gradients of parameters are added to what is there, for the piece that begins here.
+bool adds(const UnitTensors& t, size_t begin) { return t.accumulate || begin > 0; }
+
 }  // namespace
 
 void differentiate_losses(Ops& ops, const UnitTensors& t, const HeadTensors& head, float scale) {
   for_pieces(head, [&](size_t begin, size_t count, const Tensor& logits) {
     const Tensor normed = head.normed.rows(begin, count);
-    ops.matmul(logits, normed, head.weight, {.transpose_b = true});
-    ops.classifier(logits, t.losses.rows(begin, count), flat(t.targets).rows(begin, count), scale);
+    const Tensor losses = t.losses.rows(begin, count);
+    make_logits(ops, logits, normed, head);
+    Tensor capped;
+    if (head.cap > 0) {
+      capped = head.capped.reshape({head.capped.count()}).rows(0, logits.count());
+      ops.convert(capped, flat(logits));
+    }
+    ops.classifier(logits, losses, flat(t.targets).rows(begin, count), scale);
+    if (head.cap > 0) ops.cap_backward(flat(logits), flat(logits), capped, head.cap);
+    if (head.factor != 1) ops.scale(logits, logits, head.factor);
     ops.matmul(head.dnormed.rows(begin, count), logits, head.weight, {});
     if (is_trained(head.weight_gradient))
       ops.matmul(head.weight_gradient, logits, normed,
-                 {.transpose_a = true, .accumulate = t.accumulate || begin > 0});
+                 {.transpose_a = true, .accumulate = adds(t, begin)});
+    if (!is_trained(head.bias_gradient)) return;
+    if (!adds(t, begin)) ops.fill(head.bias_gradient, 0.0f);
+    ops.bias_backward(head.bias_gradient, logits);
   });
 }
 
 void compute_losses(Ops& ops, const UnitTensors& t, const HeadTensors& head) {
   for_pieces(head, [&](size_t begin, size_t count, const Tensor& logits) {
-    ops.matmul(logits, head.normed.rows(begin, count), head.weight, {.transpose_b = true});
+    make_logits(ops, logits, head.normed.rows(begin, count), head);
     ops.classifier_loss(t.losses.rows(begin, count), logits, flat(t.targets).rows(begin, count));
   });
 }
 
 void compute_last_logits(Ops& ops, const UnitTensors& t, const HeadTensors& head) {
   const size_t positions = t.input.shape[1];
-  for (size_t row = 0; row < t.input.shape[0]; ++row) {
-    ops.matmul(t.output.rows(row, 1), head.normed.rows((row + 1) * positions - 1, 1), head.weight,
-               {.transpose_b = true});
-  }
+  for (size_t row = 0; row < t.input.shape[0]; ++row)
+    make_logits(ops, t.output.rows(row, 1), head.normed.rows((row + 1) * positions - 1, 1), head);
 }
 
 }  // namespace gxp

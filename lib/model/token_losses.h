@@ -1,5 +1,5 @@
-// The part of a head after its norm, common to all families: logits by one matrix, the loss of each
-// token and its gradient, through pieces of the micro-batch's logits (logits_in_pieces in
+// The part of a head after its norm: logits by one matrix, cap * tanh(factor * (x W^T + bias) / cap),
+// the loss of each token and its gradient, through pieces of the micro-batch's logits (logits_in_pieces in
 // lib/arch/architecture.h).
 #pragma once
 
@@ -11,9 +11,14 @@ namespace gxp {
 struct HeadTensors {
   Tensor weight;             // (V, C), its own or borrowed
   Tensor weight_gradient{};  // empty: not computed
-  Tensor normed{};           // (N, C)
-  Tensor dnormed{};          // (N, C), stored by differentiate_losses()
-  Tensor logits{};           // scratch for pieces of the logits, flat; whole rows of V
+  Tensor bias{};             // (V), and its gradient; empty: none
+  Tensor bias_gradient{};
+  Tensor normed{};   // (N, C)
+  Tensor dnormed{};  // (N, C), stored by differentiate_losses()
+  Tensor logits{};   // scratch for pieces of the logits, flat; whole rows of V
+  Tensor capped{};   // as large, for differentiate_losses() with a cap
+  float factor = 1;
+  float cap = 0;  // 0: none
 };
 
 // t.losses, and the gradients of `scale` times their sum: dnormed, and weight_gradient, which is

@@ -123,7 +123,7 @@ GatherLimits gather_limits(const ParallelConfig& parallel) {
 
 Architecture run_architecture(const RunConfig& config) {
   Architecture architecture = make_architecture(config.model, dtype_of(config.train.precision),
-                                                kept_outputs(config.train.keep));
+                                                kept_outputs(config.train.keep), config.lora);
   freeze(architecture, config.train.frozen);
   architecture.float8 = config.train.matmul == MatmulType::kFp8;
   if (architecture.float8) check_float8_widths(architecture);
@@ -157,7 +157,7 @@ StepShape step_shape(const RunConfig& config, int world_size) {
                   .keep_codes = config.train.fp8_weights == CodeReuse::kKept &&
                                 config.train.matmul == MatmulType::kFp8 &&
                                 config.train.device == TrainDevice::kCuda,
-                  .optimizer = make_optimizer_spec(config.optim, !config.train.frozen.empty()),
+                  .optimizer = make_optimizer_spec(config.optim, freezes_some(config)),
                   .offload = offload_shape(config, world_size)};
   if (config.train.deterministic == Determinism::kAnyWorldSize)
     make_independent_of_world_size(config, shape);

@@ -57,7 +57,7 @@ class MatrixScratch {
   }
 
   [[nodiscard]] size_t backward(bool accumulates) const {
-    if (input_ == ProductInput::kGated) return gated_backward();
+    if (input_ == ProductInput::kActivated) return activated_backward();
     return scratch_of({.dx = in_,
                        .dweight = is_frozen_ ? Tensor() : dweight_,
                        .dbias = dbias_,
@@ -71,7 +71,7 @@ class MatrixScratch {
 
  private:
   // Two products, between which the activation's backward is.
-  [[nodiscard]] size_t gated_backward() const {
+  [[nodiscard]] size_t activated_backward() const {
     const Float8Operands float8 = operands_of_backward(float8_);
     const size_t of_input = scratch_of_matmul(
         in_, out_, weight_, {.transpose_b = !is_outputs_first_, .float8 = float8});

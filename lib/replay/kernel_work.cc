@@ -105,6 +105,17 @@ void add_forward_product(Works& works, const UnitWork& unit, const LinearWork& l
   works.push_back(work);
 }
 
+// The products with the adapters' matrices, once in a forward pass and twice in a backward pass.
+void add_adapters(Works& works, const UnitWork& unit, double times) {
+  for (const TensorSpec* adapter : unit.adapters) {
+    const auto rows = double(adapter->shape[0]), columns = double(adapter->shape[1]);
+    works.push_back(product(kProduct, {unit.tokens, rows, columns}, unit.element, unit.element));
+    works.back().flops *= times;
+    works.back().bytes *= times;
+    works.back().launches *= times;
+  }
+}
+
 // A block's forward pass up to its last product, which makes its saved activations; with attention
 // or without.
 void add_saved(Works& works, const UnitWork& unit, bool attends, bool is_first) {
@@ -125,7 +136,7 @@ void add_saved(Works& works, const UnitWork& unit, bool attends, bool is_first) 
     else if (of_gelu)
       works.back().bytes += n * linear.outputs * unit.element;
   }
-  if (unit.gated)
+  if (unit.rotates)
     for (const double channels : {unit.queries, unit.keys})
       works.push_back(pass(kRotation, 2 * n * channels * unit.element));
   if (!attends) return;
@@ -153,11 +164,13 @@ void add_forward(Works& works, const UnitWork& unit, const Op& op) {
   add_saved(works, unit, true, is_first);
   add_gate(works, unit);
   add_forward_product(works, unit, unit.last(), is_first);
+  add_adapters(works, unit, 1);
 }
 
 void add_recompute(Works& works, const UnitWork& unit, const Op& op) {
   add_saved(works, unit, op.buffers.recompute == Recompute::kFull, false);
   if (unit.architecture.kept == KeptOutputs::kAll) add_gate(works, unit);
+  add_adapters(works, unit, 1);
 }
 
 // The backward pass of one product: dx, and dW and the bias's gradient unless they are frozen. The
@@ -238,9 +251,10 @@ void add_backward(Works& works, const UnitWork& unit, const Op& op) {
                    .launches = 3});
   // The rotation finds the largest value of rotated queries and keys.
   add_largest(works, unit, kAttentionBackward, n * (unit.gated ? unit.keys : 3 * unit.queries));
-  if (unit.gated)
+  if (unit.rotates)
     for (const double channels : {unit.queries, unit.keys})
       works.push_back(pass(kRotation, 2 * n * channels * unit.element));
+  add_adapters(works, unit, 2);
   add_norms_backward(works, unit);
 }
 

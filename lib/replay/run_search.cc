@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "lib/arch/layer_set.h"
 #include "lib/arch/recompute.h"
 #include "lib/base/divisors.h"
 #include "lib/config/rules.h"
@@ -182,15 +183,25 @@ void set_sequence(RunConfig& config, int value) {
   config.model.context = std::max(config.model.context, value);
 }
 
-void set_layers(RunConfig& config, int value) { config.model.layers = value; }
+// Of layers that are left out, nothing is said.
+void set_layers(RunConfig& config, int value) {
+  ModelConfig& model = config.model;
+  for (std::string* text : {&model.window_layers, &model.unrotated_layers}) {
+    auto in_set = parse_layers(*text, model.layers);
+    if (!in_set || *text == "all") continue;
+    in_set->resize(size_t(value));
+    *text = layers_in_words(*in_set);
+  }
+  model.layers = value;
+}
 
 int least_number(const RunConfig& /*config*/) { return 1; }
 
 // Patterns may name late units, without which the run is refused.
 int least_layers(const RunConfig& config) {
-  RunConfig fewer = config;
   const auto all_match = [&](int layers) {
-    fewer.model.layers = layers;
+    RunConfig fewer = config;
+    set_layers(fewer, layers);
     const Architecture architecture = make_architecture(fewer.model);
     const auto matches = [&](const std::string& pattern) {
       return !units_matching(architecture, pattern).empty();

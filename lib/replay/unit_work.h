@@ -36,9 +36,11 @@ struct UnitWork {
   bool keeps_codes;
   std::vector<LinearWork> linears;
   std::vector<const TensorSpec*> vectors;  // of the norms, without biases
+  std::vector<const TensorSpec*> adapters;  // matrices of LoRA, each with a product of its own
   double queries;
   double keys;  // channels; as many values
-  bool gated;   // SwiGLU and rotary positions, or GELU
+  bool gated;     // the MLP
+  bool rotates;   // queries and keys, by their positions
 };
 
 inline UnitWork::UnitWork(const RunPlan& plan, int unit)
@@ -53,11 +55,12 @@ inline UnitWork::UnitWork(const RunPlan& plan, int unit)
       queries(double(plan.architecture.attention_channels)),
       keys(double(plan.architecture.config.kv_head_count()) *
            double(plan.architecture.config.channels_per_head())),
-      gated(std::ranges::any_of(spec.tensors, [](const TensorSpec& tensor) {
-        return tensor.input == ProductInput::kGated;
-      })) {
+      gated(plan.architecture.decoder.kind.gated),
+      rotates(!plan.architecture.decoder.kind.position_table) {
   for (const TensorSpec& tensor : spec.tensors) {
-    if (tensor.shape.size() == 2) {
+    if (tensor.adapter) {
+      adapters.push_back(&tensor);
+    } else if (tensor.shape.size() == 2) {
       const bool turned = !architecture.inputs_first;
       linears.push_back({&tensor, spec.bias_of(tensor), double(tensor.shape[turned ? 1 : 0]),
                          double(tensor.shape[turned ? 0 : 1])});

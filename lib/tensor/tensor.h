@@ -52,9 +52,10 @@ struct BasicTensor {
       : memory(bytes), dtype(type), shape(sizes) {
     GXP_ASSERT(bytes.bytes == sizes.count() * size_of(type));
   }
-  // A tensor may be read wherever a ConstTensor is wanted.
+  // A tensor may be read wherever a ConstTensor is wanted; a default one is a default one there.
   operator BasicTensor<ConstMemory>() const  // NOLINT: a view of the same elements
       requires std::is_same_v<Bytes, Memory> {
+    if (memory.data == nullptr && count() > 0) return {};
     return BasicTensor<ConstMemory>(memory, dtype, shape).with_largest(largest);
   }
   [[nodiscard]] size_t count() const { return shape.count(); }

@@ -18,6 +18,7 @@
 #include "lib/base/log.h"
 #include "lib/base/text/joined.h"
 #include "lib/ckpt/huggingface/model_check.h"
+#include "lib/ckpt/peft/peft.h"
 #include "lib/optim/lr_schedule.h"
 #include "lib/train/weights_file.h"
 
@@ -27,7 +28,8 @@ namespace {
 // Settings that a resumed run must share with the one that it continues, besides the model's: those
 // that decide which sample comes when, and what the optimizer's state means.
 bool must_agree(std::string_view key) {
-  constexpr std::array<std::string_view, 5> kKeys = {"data.order", "data.sequence", "model.context",
+  constexpr std::array<std::string_view, 8> kKeys = {"data.order", "data.sequence", "lora.alpha",
+                                                     "lora.rank",  "lora.rslora",   "model.context",
                                                      "optim.name", "train.seed"};
   return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
 }
@@ -44,7 +46,9 @@ void check_agreement(const Checkpoint& checkpoint, const KeyValues& settings) {
 }
 
 void check_weights(const Checkpoint& checkpoint, const Architecture& architecture) {
-  const std::string mismatch = model_mismatch(tensors_of(checkpoint), architecture.config);
+  NamedTensors tensors = tensors_of(checkpoint);
+  if (!architecture.decoder.adapters.empty()) tensors = without_adapters(std::move(tensors));
+  const std::string mismatch = model_mismatch(tensors, architecture.config);
   if (!mismatch.empty())
     fail(ErrorKind::kConfig, "resume from {}: {}", checkpoint.path(), mismatch);
   for (const UnitSpec& unit : architecture.units) {

@@ -130,13 +130,18 @@ std::function<void()> Trainer::bind_offload(const Op& op) {
 void Trainer::record_graphs(WithoutRecording otherwise) { runner_.repeat(repeats, otherwise); }
 
 void Trainer::initialise_weights() {
-  if (config_.model.init != "normal") {
-    load_weights(config_.model.init, config_.model, sharded_.rank == 0, state_);
-    return;
-  }
   const InitialisationKey key{config_.train.seed, config_.model.layers};
-  state_.fill_weights([&](const HeldTensor& tensor, const Tensor& weight) {
+  const FillTensor random = [&](const HeldTensor& tensor, const Tensor& weight) {
     initialise(weight, tensor.elements.begin, *tensor.spec, key, *backend_.pool);
+  };
+  const FillTensor model =
+      config_.model.init == "normal"
+          ? random
+          : weights_from(config_.model.init, config_.model, sharded_.rank == 0);
+  const FillTensor adapters =
+      config_.lora.init.empty() ? random : adapters_from(config_.lora.init, architecture());
+  state_.fill_weights([&](const HeldTensor& tensor, const Tensor& weight) {
+    (tensor.spec->adapter ? adapters : model)(tensor, weight);
   });
 }
 

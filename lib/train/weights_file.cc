@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -68,22 +70,50 @@ ConstMemory as_f32(ConstMemory elements, StorageDType dtype, std::vector<float>&
   return memory_of(std::as_const(converted));
 }
 
-void load_weights(const std::string& path, const ModelConfig& model, bool reports,
-                  HeldState& state) {
-  const NamedTensors file = read_weights(path);
-  if (const auto mismatch = model_mismatch(file, model); !mismatch.empty())
-    fail(ErrorKind::kConfig, "load weights from {}: {}", path, mismatch);
-  if (reports) report_unrecorded(path, file, model);
-  state.fill_weights([&](const HeldTensor& tensor, const Tensor& weight) {
-    const NamedTensor& found = *find_tensor(file, tensor.spec->name);
-    if (!becomes_f32(found.info.dtype))
+namespace {
+
+// Of tensors of the file, under their names there.
+FillTensor fill_from(const std::string& path, std::shared_ptr<const NamedTensors> file) {
+  return [path, file = std::move(file)](const HeldTensor& tensor, const Tensor& weight) {
+    const NamedTensor* found = find_tensor(*file, tensor.spec->name);
+    if (found == nullptr)
+      fail(ErrorKind::kConfig, "load weights from {}: it has no {}", path, tensor.spec->name);
+    if (!becomes_f32(found->info.dtype))
       fail(ErrorKind::kConfig,
            "load weights from {}: tensor {} has type {}; F64, F32, F16 and BF16 can be read", path,
-           tensor.spec->name, to_string(found.info.dtype));
-    read_as_f32(found, tensor.elements.begin, weight);
+           tensor.spec->name, to_string(found->info.dtype));
+    read_as_f32(*found, tensor.elements.begin, weight);
     require_finite(weight.memory, "load weights from " + path, tensor.spec->name,
                    tensor.elements.begin);
-  });
+  };
+}
+
+}  // namespace
+
+FillTensor weights_from(const std::string& path, const ModelConfig& model, bool reports) {
+  auto file = std::make_shared<const NamedTensors>(read_weights(path));
+  if (const auto mismatch = model_mismatch(*file, model); !mismatch.empty())
+    fail(ErrorKind::kConfig, "load weights from {}: {}", path, mismatch);
+  if (reports) report_unrecorded(path, *file, model);
+  return fill_from(path, std::move(file));
+}
+
+FillTensor adapters_from(const std::string& path, const Architecture& architecture) {
+  auto file = std::make_shared<const NamedTensors>(read_checkpoint(path));
+  std::set<std::string> places;
+  for (const UnitSpec& unit : architecture.units) {
+    for (const TensorSpec& spec : unit.tensors) {
+      if (!spec.adapter) continue;
+      (void)require_weight(*file, spec.name, {spec.shape.begin(), spec.shape.end()}, path);
+      places.insert(spec.name);
+    }
+  }
+  for (const NamedTensor& tensor : file->tensors) {
+    if (!places.contains(tensor.info.name))
+      fail(ErrorKind::kConfig, "load adapters from {}: {} has no place in this run's [lora]", path,
+           tensor.info.name);
+  }
+  return fill_from(path, std::move(file));
 }
 
 }  // namespace gxp

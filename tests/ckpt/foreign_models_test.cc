@@ -37,7 +37,7 @@ TEST_CASE("a Llama whose config.json leaves sizes to their defaults is a Llama",
   CHECK(config_of(dir / "back")["num_key_value_heads"] == 3);
 }
 
-TEST_CASE("rotary positions of the type default are not scaled, and others are", "[ckpt]") {
+TEST_CASE("the base of rotary positions is that of the spelling that counts", "[ckpt]") {
   const TemporaryDirectory dir;
   const auto [change, theta] = GENERATE(table<std::string, std::string>({
       {R"({"rope_parameters": null, "rope_scaling": {"rope_type": "default"}})", "10000.0"},
@@ -45,9 +45,9 @@ TEST_CASE("rotary positions of the type default are not scaled, and others are",
       {R"({"rope_parameters": null, "rope_scaling": {}, "rope_theta": 7.0})", "7.0"},
       {R"({"rope_parameters": {"rope_type": "default"}, "rope_theta": 7.0})", "7.0"},
       {R"({"rope_parameters": {"rope_type": "default", "rope_theta": 7.0}})", "7.0"},
-      {R"({"rope_parameters": {"rope_type": "linear", "rope_theta": 7.0, "factor": 2.0}})", ""},
-      {R"({"rope_parameters": {"type": "yarn", "rope_theta": 7.0}})", ""},
-      {R"({"rope_scaling": {"type": "linear", "factor": 2.0}})", ""},
+      {R"({"rope_parameters": {"rope_type": "linear", "rope_theta": 7.0, "factor": 2.0}})", "7.0"},
+      {R"({"rope_parameters": {"type": "dynamic", "rope_theta": 7.0, "factor": 2.0}})", ""},
+      {R"({"rope_scaling": {"type": "longrope", "factor": 2.0}})", ""},
       {R"({"rope_scaling": {"rope_type": "default", "rope_theta": 7.0}})", ""},
       {R"({"rope_scaling": {"factor": 2.0}})", ""},
       {R"({"rope_parameters": {"full_attention": {"rope_theta": 7.0}}})", ""},
@@ -177,7 +177,8 @@ TEST_CASE("a stored head that differs from the tied table goes into no other for
   NamedTensors model = read_checkpoint(kForeignModels + "hf_llama_tied_gqa");
   const NamedTensor table = *find_tensor(model, "model.embed_tokens.weight");
   model.tensors.push_back(counting_tensor("lm_head.weight", table.info.shape));
-  CHECK_THAT(refused_conversion(model, "gguf", dir), Contains("lm_head.weight is not"));
+  CHECK_THAT(refused_conversion(model, "gguf", dir),
+             Contains("lm_head.weight is stored and differs"));
   model.tensors.back() = table;
   model.tensors.back().info.name = "lm_head.weight";
   CHECK(converted(model, "gguf", dir / "out.gguf").tensors.size() == model.tensors.size() - 1);

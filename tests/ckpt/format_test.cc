@@ -103,6 +103,7 @@ TEST_CASE("the formats that are said to be always one file are just those", "[ck
   const TemporaryDirectory dir;
   const std::string format = GENERATE(from_range(format_names()));
   CAPTURE(format);
+  if (format == "peft") return;  // which holds no model
   convert(kCkptFixtures + "hf_gpt2", dir / "out", format);
   const std::vector<std::string> names = file_format_names();
   CHECK(fs::is_regular_file(dir / "out") == (std::ranges::count(names, format) == 1));
@@ -230,8 +231,8 @@ TEST_CASE("a Llama's config.json that gxp cannot compute yields tensors only", "
   convert(kCkptFixtures + "hf_llama_tied_gqa", dir / "m", "huggingface");
   const auto config = nlohmann::json::parse(read_bytes(dir / "m/config.json"));
   const std::vector<std::pair<const char*, nlohmann::json>> changes = {
-      {"model_type", "mistral"},     {"hidden_act", "gelu"},
-      {"attention_bias", true},      {"mlp_bias", true},
+      {"model_type", "mistral"},     {"hidden_act", "selu"},
+      {"attention_bias", "yes"},     {"mlp_bias", 1},
       {"num_key_value_heads", 0},    {"head_dim", "8"},
       {"rms_norm_eps", "x"},         {"rope_scaling", {{"rope_type", "llama3"}}},
       {"tie_word_embeddings", 1},    {"rope_parameters", {{"rope_type", "yarn"}}},
@@ -254,7 +255,7 @@ TEST_CASE("a Llama's config.json as transformers 4 writes it is understood", "[c
   write_bytes(dir / "m/config.json", config.dump());
   const auto settings = read_checkpoint(dir / "m").config;
   CHECK(find_value(settings, "model.rope_theta") == "500000.0");
-  CHECK_FALSE(find_value(settings, "model.kv_heads"));
+  CHECK(find_value(settings, "model.kv_heads") == "3");  // as many as heads
 }
 
 TEST_CASE("names without a prefix, mask buffers and a stored tied head are understood", "[ckpt]") {
@@ -274,14 +275,16 @@ TEST_CASE("names without a prefix, mask buffers and a stored tied head are under
   CHECK(digests(convert(dir / "old", dir / "new", "huggingface")) == original);
 }
 
-TEST_CASE("an untied head is refused", "[ckpt]") {
+TEST_CASE("a stored head that differs from the table it is tied to is refused", "[ckpt]") {
   const TemporaryDirectory dir;
   write_gpt2(dir / "untied", [](NamedTensors& tensors) {
     tensors.tensors.push_back(counting_tensor("lm_head.weight", {67, 24}));
   });
-  const auto [kind, text] = error_of([&] { read_weights(dir / "untied"); });
+  const NamedTensors read = read_weights(dir / "untied");
+  const auto [kind, text] =
+      error_of([&] { write_checkpoint(read, find_format("huggingface"), dir / "x", {}); });
   CHECK(kind == ErrorKind::kConfig);
-  CHECK_THAT(text, Catch::Matchers::Contains("untied"));
+  CHECK_THAT(text, Catch::Matchers::Contains("lm_head.weight is stored and differs"));
 }
 
 TEST_CASE("a missing or misshapen tensor is named", "[ckpt]") {
@@ -314,8 +317,8 @@ TEST_CASE("a config.json that gxp cannot compute yields tensors only", "[ckpt]")
   write_gpt2(dir / "m", [](NamedTensors&) {});
   auto config = nlohmann::json::parse(read_bytes(dir / "m/config.json"));
   const std::vector<std::pair<const char*, nlohmann::json>> changes = {
-      {"model_type", "gpt3"}, {"activation_function", "gelu"},
-      {"n_inner", 7},         {"tie_word_embeddings", 1},
+      {"model_type", "gpt3"}, {"activation_function", "selu"},
+      {"n_inner", -7},        {"tie_word_embeddings", 1},
       {"n_head", -1},         {"n_embd", "24"},
       {"n_layer", 1e300},     {"layer_norm_epsilon", "x"},
       {"vocab_size", nullptr}};

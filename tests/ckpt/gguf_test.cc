@@ -230,7 +230,8 @@ TEST_CASE("a GPT-2 in GGUF may store the head that it ties", "[ckpt]") {
   GgufSizes tensors = tiny_gpt2_tensors();
   tensors.emplace_back("output.weight", std::vector<uint64_t>{2, 3});  // all data are equal
   write_bytes(dir / "m.gguf", tiny_model("gpt2", tensors));
-  CHECK(find_tensor(read_checkpoint(dir / "m.gguf"), "lm_head.weight") != nullptr);
+  CHECK(find_tensor(read_checkpoint(dir / "m.gguf"), "lm_head.weight") == nullptr);
+  CHECK(find_value(read_checkpoint(dir / "m.gguf").config, "model.tied_head") == "true");
   CHECK(read_weights(dir / "m.gguf").tensors.size() == tensors.size() - 1);
 }
 
@@ -260,8 +261,11 @@ TEST_CASE("what GGUF cannot hold is refused, and no file is made", "[ckpt]") {
   for (auto& [key, value] : odd.config) {
     if (key == "model.heads") value = "5";
   }
+  NamedTensors scaled = read_checkpoint(kCkptData + "hf_llama_tied_gqa");
+  scaled.config.emplace_back("model.rope_scaling", "\"linear\"");
   const std::vector<std::pair<NamedTensors, std::string>> cases = {
-      {odd, "head_count 5 does not divide embedding_length 24"},
+      {scaled, "model.rope_scaling is \"linear\", which gxp does not write for llama.cpp"},
+      {odd, "model.heads must divide model.hidden (24), is 5"},
       {llama, "F32 cannot represent"},
       {other, "the source is a bloom"},
       {wide, "'a' is U32"},

@@ -159,8 +159,15 @@ TEST_CASE("what llm.c cannot hold is refused, and no file is made", "[ckpt]") {
       {[](auto& model) { model.config.clear(); }, "does not describe its model"},
       {[](auto& model) { set_value(model, "model.family", "\"llama\""); }, "is a llama"},
       {[](auto& model) { set_value(model, "model.norm_eps", "1e-06"); }, "uses norm_eps 1e-05"},
-      {[](auto& model) { set_value(model, "model.heads", "many"); }, "model.heads is 'many'"},
-      {[](auto& model) { set_value(model, "model.heads", "5"); }, "5 heads do not divide 24"},
+      {[](auto& model) { set_value(model, "model.heads", "many"); },
+       "model.heads = many is not supported"},
+      {[](auto& model) { set_value(model, "model.heads", "5"); },
+       "model.heads must divide model.hidden (24), is 5"},
+      {[](auto& model) { set_value(model, "model.mlp_hidden", "55"); }, "model.mlp_hidden is 55"},
+      {[](auto& model) { set_value(model, "model.activation", "\"gelu\""); },
+       "model.activation is \"gelu\", which llm.c does not compute"},
+      {[](auto& model) { set_value(model, "model.tied_head", "false"); },
+       "model.tied_head is false, which llm.c"},
       {[](auto& model) {
          for (auto& tensor : model.tensors) tensor.info.dtype = StorageDType::kI32;
        },

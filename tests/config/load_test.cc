@@ -1,11 +1,14 @@
 #include "lib/config/load.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
 #include "lib/arch/family.h"
 #include "lib/arch/optimizers.h"
 #include "lib/base/error.h"
+#include "lib/config/print.h"
 #include "lib/config/settings.h"
 #include "tests/catch.h"
 
@@ -137,9 +140,17 @@ const std::vector<BadLine>& bad_lines() {
        "run.toml:6: model.head_size: times model.heads (1048576) must be at most 1048576, is "
        "4194304"},
       {"[model]\nkv_heads = 2",
-       "run.toml:4: model.kv_heads: is for model.family = \"llama\"; leave it out for gpt2"},
-      {"[model]\ntied_head = true",
-       "run.toml:4: model.tied_head: is for model.family = \"llama\"; leave it out for gpt2"},
+       "run.toml:4: model.kv_heads: is not for model.family gpt2 and gpt_neox; leave it out for "
+       "gpt2"},
+      {"[model]\nattention_bias = false",
+       "run.toml:4: model.attention_bias: is only for model.family gpt_neox, llama, qwen3 and 6 "
+       "others; leave it out for gpt2"},
+      {"[model]\nfamily = 'gemma2'\nmlp_bias = true",
+       "run.toml:5: model.mlp_bias: is only for model.family llama, smollm3 and granite; leave it "
+       "out for gemma2"},
+      {"[model]\nfamily = 'mistral'\nwindow_layers = '0,4'",
+       "run.toml:5: model.window_layers: must list layers below model.layers (4), such as "
+       "\"0-2,5\", is \"0,4\""},
       {"sequence = 257", "run.toml:3: data.sequence: must be at most model.context (256), is 257"},
       {"[train]\nvalid_every = 2", "run.toml:4: train.valid_every: needs files in data.valid"},
       {"[offload]\noptimizer = 'memory'\n[train]\nfrozen = ['h.*']",
@@ -149,15 +160,15 @@ const std::vector<BadLine>& bad_lines() {
        "run.toml:4: offload.optimizer: must be none with optim.state_dtype int8, is memory: the "
        "scales of its blocks do not fill tiles; bf16 can be offloaded"},
       {"[optim]\nname = 'lion'\nstate_dtype = 'bf16'",
-       "run.toml:5: optim.state_dtype: is for optim.name = \"adamw\" or \"adam\"; leave it out for "
+       "run.toml:5: optim.state_dtype: is only for optim.name adamw and adam; leave it out for "
        "lion"},
       {"[train]\nrounding = 'stochastic'",
        "run.toml:4: train.rounding: must be nearest with train.precision fp32; stochastic is for "
        "bf16"},
-      {"[train]\nattention = 'cudnn'\nprecision = 'bf16'\n[model]\nwindow = 64",
+      {"[train]\nattention = 'cudnn'\nprecision = 'bf16'\n[model]\nfamily = 'mistral'\nwindow = 64",
        "run.toml:4: train.attention: must be auto or own with model.window 64; cuDNN's graph has "
        "no window"},
-      {"[train]\nattention = 'cudnn'\nprecision = 'bf16'\n[model]\nscore_cap = 50",
+      {"[train]\nattention = 'cudnn'\nprecision = 'bf16'\n[model]\nfamily = 'gemma2'\nscore_cap = 50",
        "run.toml:4: train.attention: must be auto or own with model.score_cap 50; cuDNN's graph "
        "has no cap"},
       {"[train]\nmatmul = 'fp8'\nprecision = 'fp16'",
@@ -180,10 +191,9 @@ const std::vector<BadLine>& bad_lines() {
        "train.deterministic any-world-size, where every sum of gradients is rounded alike, is "
        "bf16"},
       {"[optim]\nmomentum = 0.9",
-       "run.toml:4: optim.momentum: is for optim.name = \"sgd\" or \"muon\"; leave it out for "
-       "adamw"},
+       "run.toml:4: optim.momentum: is only for optim.name sgd and muon; leave it out for adamw"},
       {"[optim]\nname = 'muon'\neps1 = 0.1",
-       "run.toml:5: optim.eps1: is for optim.name = \"adafactor\"; leave it out for muon"},
+       "run.toml:5: optim.eps1: is only for optim.name adafactor; leave it out for muon"},
       {"[optim]\nname = 'muon'\nns_steps = 0",
        "run.toml:5: optim.ns_steps: must be from 1 to 100, is 0"},
       {"[optim]\nname = 'adafactor'\ndecay_rate = 0.8",
@@ -227,8 +237,8 @@ TEST_CASE("an optimizer's own defaults yield to what is given", "[config]") {
 TEST_CASE("what a row says of settings is of settings, and of values that they take", "[config]") {
   for (const Family& family : families()) {
     for (const auto key : family.keys) CHECK(find_setting("model", key) != nullptr);
-    for (const auto& rule : family.rules) CHECK(find_setting("model", rule.key) != nullptr);
   }
+  for (const auto& rule : model_rules()) CHECK(find_setting("model", rule.key) != nullptr);
   for (const OptimizerRow& row : optimizers()) {
     CAPTURE(row.name);
     for (const auto key : row.keys) CHECK(find_setting("optim", key) != nullptr);
@@ -239,6 +249,58 @@ TEST_CASE("what a row says of settings is of settings, and of values that they t
     for (const auto& [key, value] : row.defaults) given += fmt::format("{} = {}\n", key, value);
     CHECK(load(kData + section + given).optim.lr == loaded.lr);
   }
+}
+
+TEST_CASE("a setting has its family's default until it is given", "[config]") {
+  const std::string llama = kData + "[model]\nfamily = 'llama'\n";
+  const Setting& tied = *find_setting("model", "tied_head");
+  const Setting& activation = *find_setting("model", "activation");
+  CHECK(tied.get(load(kData)) == Value(true));
+  CHECK(tied.get(load(llama)) == Value(false));
+  CHECK(tied.get(load(llama + "tied_head = true")) == Value(true));
+  CHECK(activation.get(load(llama)) == Value(std::string("silu")));
+  CHECK(activation.get(load(llama + "activation = 'gelu'")) == Value(std::string("gelu")));
+  CHECK(complaint(kData + "[model]\nattention_bias = true") == "");  // as it is there
+}
+
+TEST_CASE("a model's directory gives the settings that a run leaves out", "[config]") {
+  const std::string model = GXP_TEST_DATA "/models/gemma2";
+  const std::string key = GENERATE("init", "config");
+  const std::string file = GENERATE("", "/config.json");
+  const LoadedConfig loaded =
+      parse_config(fmt::format("{}[model]\n{} = '{}{}'\n", kData, key, model, file), "run.toml",
+                   std::vector<std::string>{"data.sequence=8"});
+  CHECK(loaded.run.model.family == "gemma2");
+  CHECK(loaded.run.model.score_cap == 1.5);
+  CHECK(to_string(loaded.origins.at("model.hidden")) == "from " + model + "/config.json");
+  CHECK(to_string(loaded.origins.at("model." + key)) == "run.toml:4");
+  CHECK(load(print_config(loaded)).model.resolved() == loaded.run.model.resolved());
+}
+
+TEST_CASE("a setting that a run repeats must agree with the model's directory", "[config]") {
+  const std::string model = GXP_TEST_DATA "/models/llama-plain";
+  const auto with = [&](const std::string& set) {
+    return complaint(
+        fmt::format("data.train = ['a']\ndata.sequence = 8\nmodel.config = '{}'\n", model), {set});
+  };
+  CHECK(with("model.hidden=36") == "");
+  CHECK(with("model.head_size=0") == "");  // hidden / heads, as it is there
+  CHECK(with("model.context=4096") == "");
+  CHECK(with("model.hidden=64") ==
+        "--set: model.hidden: is 64, but " + model + "/config.json says 36; leave it out");
+  CHECK(contains(with("model.tied_head=true"), "model.tied_head: is true, but "));
+  CHECK(contains(with("model.family=qwen2"), "model.family: is \"qwen2\", but "));
+  CHECK(complaint(kData + "[model]\ninit = '" GXP_TEST_DATA "/models/gpt2-tied'\ncontext = 8") ==
+        "run.toml:5: model.context: is 8, but " GXP_TEST_DATA
+        "/models/gpt2-tied/config.json says 40; leave it out");
+}
+
+TEST_CASE("a directory of a model that gxp does not compute is an error of its setting",
+          "[config]") {
+  CHECK(contains(complaint(kData + "[model]\nconfig = '" GXP_TEST_DATA "/models/phi3-longrope'"),
+                 "run.toml:4: model.config: gxp does not compute the model of " GXP_TEST_DATA
+                 "/models/phi3-longrope/config.json: rope_type is longrope"));
+  CHECK(complaint(kData + "[model]\ninit = 'no/such/directory'") == "");  // train says so
 }
 
 TEST_CASE("a key before the first section is sent to the section that has it", "[config]") {

@@ -26,8 +26,10 @@ Value changed(const Setting& setting, const Value& value) {
 RunConfig changed_config() {
   RunConfig run;
   for (const Setting& setting : settings()) setting.set(run, changed(setting, setting.get(run)));
+  run.model.config = "";  // no file
   run.model.heads = 1;
-  run.model.head_size = 2;
+  run.model.hidden = 258;  // even, as RoPE needs it
+  run.model.head_size = 0;
   run.data.sequence = 1;
   run.checkpoint.keep = 3;
   // What the changed name of the optimizer has no use for, and what then has none either.

@@ -53,6 +53,8 @@ literal_text "$source/man/gxp.toml.5" >run.toml
 cp "$source/LICENSE" corpus.txt
 cp "$source/LICENSE" held-out.txt
 cp -r "$source/tests/data/ckpt/hf_gpt2" gpt2
+cp -r "$source/tests/data/models/qwen3" qwen3
+cp -r "$source/tests/data/models/qwen3-lora-qv" adapter
 ln -s "$source/examples" examples
 for file in topo before after bare vm; do gxp topo --from dgx-h100 --format nccl-xml >"$file.xml"; done
 gxp train run.toml >"$top/output" 2>&1 || { cat "$top/output"; exit 1; }

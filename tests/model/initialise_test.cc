@@ -50,13 +50,5 @@ TEST_CASE("norms start as the identity", "[model]") {
   CHECK(initial_values({"b", {5}, Initial::kZeros}, 1) == std::vector<float>(5, 0.0f));
 }
 
-TEST_CASE("a family without an implementation is a configuration error", "[model]") {
-  Architecture architecture;
-  architecture.config.family = "rnn";
-  ThreadPool pool(1);
-  const std::unique_ptr<Ops> ops = make_cpu_ops(pool);
-  CHECK_THROWS_WITH(make_model(architecture, *ops), Catch::Contains("rnn"));
-}
-
 }  // namespace
 }  // namespace gxp

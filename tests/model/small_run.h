@@ -16,23 +16,36 @@ namespace gxp {
 
 using Floats = std::vector<float>;
 
+// Rows of tokens and their targets.
+struct SmallBatch {
+  size_t rows, positions;
+  std::vector<int32_t> tokens, targets;
+};
+
+inline SmallBatch random_batch(int vocabulary) {
+  SmallBatch batch{.rows = 2, .positions = 5, .tokens = {}, .targets = {}};
+  std::mt19937 random(1);
+  std::uniform_int_distribution<int32_t> ids(0, vocabulary - 1);
+  for (auto* list : {&batch.tokens, &batch.targets})
+    for (size_t i = 0; i < batch.rows * batch.positions; ++i) list->push_back(ids(random));
+  batch.targets[2] = -1;  // not counted
+  return batch;
+}
+
 class SmallRun {
  public:
   explicit SmallRun(const ModelConfig& config, KeptOutputs kept = KeptOutputs::kNone)
+      : SmallRun(config, random_batch(config.vocab_size), kept) {}
+  SmallRun(const ModelConfig& config, SmallBatch batch, KeptOutputs kept = KeptOutputs::kNone)
       : architecture_(make_architecture(config, DType::kF32, kept)),
         ops_(make_cpu_ops(pool_)),
         model_(make_model(architecture_, *ops_)),
-        tokens_(kTokens),
-        targets_(kTokens),
-        losses_(kTokens),
-        stream_gradient_(kTokens * size_t(config.hidden)),
+        batch_(std::move(batch)),
+        losses_(token_count()),
+        stream_gradient_(token_count() * size_t(config.hidden)),
         streams_(units().size() - 1, Floats(stream_gradient_.size())) {
     std::mt19937 random(1);
     std::uniform_real_distribution<float> weights(-0.5f, 0.5f);
-    std::uniform_int_distribution<int32_t> ids(0, config.vocab_size - 1);
-    for (int32_t& token : tokens_) token = ids(random);
-    for (int32_t& target : targets_) target = ids(random);
-    targets_[2] = -1;  // not counted
     for (const UnitSpec& unit : units()) {
       parameters_.emplace_back();
       gradients_.emplace_back();
@@ -58,6 +71,19 @@ class SmallRun {
     return std::accumulate(losses_.begin(), losses_.end(), 0.0);
   }
 
+  // (rows, vocabulary): of each row's last position.
+  Floats last_logits() {
+    forward();
+    const size_t head = units().size() - 1;
+    std::vector<Floats> scratch = memory_for(units()[head].forward_scratch);
+    const auto vocabulary = size_t(architecture_.config.vocab_size);
+    Floats logits(batch_.rows * vocabulary);
+    UnitTensors t = tensors(head, scratch);
+    t.output = flat(logits).reshape({batch_.rows, vocabulary});
+    model_->logits(t);
+    return logits;
+  }
+
   // The gradients of the sum of the losses. What `made_again` does not keep is lost and made again.
   void differentiate(bool accumulate, Recompute made_again = Recompute::kNone) {
     forward();
@@ -74,7 +100,7 @@ class SmallRun {
   }
 
  private:
-  static constexpr size_t kRows = 2, kPositions = 5, kTokens = kRows * kPositions;
+  [[nodiscard]] size_t token_count() const { return batch_.tokens.size(); }
 
   static Tensor flat(Floats& floats) {
     return {memory_of(floats), DType::kF32, Shape{floats.size()}};
@@ -82,17 +108,18 @@ class SmallRun {
   static Tensor shaped(Floats& floats, const std::vector<size_t>& shape) {
     return flat(floats).reshape(shape.size() == 1 ? Shape{shape[0]} : Shape{shape[0], shape[1]});
   }
-  static Tensor ids(std::vector<int32_t>& ids) {
-    return {memory_of(ids), DType::kI32, Shape{kRows, kPositions}};
+  [[nodiscard]] Tensor ids(std::vector<int32_t>& ids) const {
+    return {memory_of(ids), DType::kI32, Shape{batch_.rows, batch_.positions}};
   }
   [[nodiscard]] Tensor stream(Floats& floats) const {
-    return flat(floats).reshape({kRows, kPositions, size_t(architecture_.config.hidden)});
+    return flat(floats).reshape(
+        {batch_.rows, batch_.positions, size_t(architecture_.config.hidden)});
   }
   // It holds NaNs, so that nothing is read before it is written.
-  static std::vector<Floats> memory_for(const std::vector<ActivationSpec>& specs) {
+  [[nodiscard]] std::vector<Floats> memory_for(const std::vector<ActivationSpec>& specs) const {
     std::vector<Floats> memory;
     for (const ActivationSpec& spec : specs)
-      memory.emplace_back(spec.count(kTokens), std::numeric_limits<float>::quiet_NaN());
+      memory.emplace_back(spec.count(token_count()), std::numeric_limits<float>::quiet_NaN());
     return memory;
   }
 
@@ -111,8 +138,8 @@ class SmallRun {
     }
     for (Floats& saved : saved_[unit]) t.saved.push_back(flat(saved));
     for (Floats& floats : scratch) t.scratch.push_back(flat(floats));
-    t.tokens = ids(tokens_);
-    t.targets = ids(targets_);
+    t.tokens = ids(batch_.tokens);
+    t.targets = ids(batch_.targets);
     t.losses = flat(losses_);
     if (unit > 0) t.input = stream(streams_[unit - 1]);
     if (unit < streams_.size()) t.output = stream(streams_[unit]);
@@ -133,36 +160,76 @@ class SmallRun {
       if (!keeps(what, spec.saved[i])) saved_[unit][i] = memory_for({spec.saved[i]})[0];
     }
     std::vector<Floats> scratch = memory_for(spec.recompute_scratch);
-    model_->recompute(tensors(unit, scratch), what);
+    model_->recompute(int(unit), tensors(unit, scratch), what);
   }
 
   const Architecture architecture_;
   ThreadPool pool_{1};
   std::unique_ptr<Ops> ops_;
   std::unique_ptr<Model> model_;
-  std::vector<int32_t> tokens_, targets_;
+  SmallBatch batch_;
   Floats losses_, stream_gradient_;
   std::vector<Floats> streams_;                                      // after each unit but the head
   bool accumulate_ = false;                                          // as UnitTensors::accumulate
   std::vector<std::vector<Floats>> parameters_, gradients_, saved_;  // by unit
 };
 
-// Small models that between them have all that the family's settings can change.
-inline std::vector<ModelConfig> small_models(const Family& family) {
+inline ModelConfig small_model(std::string_view family) {
   ModelConfig model;
-  model.family = family.name;
+  model.family = family;
   model.vocab_size = 13;
   model.context = 6;
   model.hidden = 8;
   model.layers = 2;
   model.heads = 2;
-  if (family.has("mlp_hidden")) model.mlp_hidden = 10;
-  std::vector<ModelConfig> models = {model};
-  if (family.has("kv_heads")) model.kv_heads = 1;
-  if (family.has("head_size")) model.head_size = 6;
-  if (family.has("tied_head")) model.tied_head = true;
-  if (!family.keys.empty()) models.push_back(model);
-  return models;
+  model.mlp_hidden = 10;
+  return model;
+}
+
+// A setting of [model] that not all families have, changed.
+struct SmallChange {
+  std::string_view key;
+  void (*make)(ModelConfig&);
+};
+inline constexpr SmallChange kSmallChanges[] = {
+    {"kv_heads", [](ModelConfig& m) { m.kv_heads = 1; }},
+    {"head_size", [](ModelConfig& m) { m.head_size = 12; }},
+    {"attention_bias", [](ModelConfig& m) { m.attention_bias = !m.has_attention_bias(); }},
+    {"mlp_bias", [](ModelConfig& m) { m.mlp_bias = !m.has_mlp_bias(); }},
+    {"query_key_norm", [](ModelConfig& m) { m.query_key_norm = true; }},
+    {"parallel_residual", [](ModelConfig& m) { m.parallel_residual = true; }},
+    {"rope_partial", [](ModelConfig& m) { m.rope_partial = 0.5; }},
+    {"rope_scaling",
+     [](ModelConfig& m) {
+       m.rope_scaling = RopeScaling::kYarn;
+       m.rope_factor = 4;
+     }},
+    {"rope_local_theta", [](ModelConfig& m) { m.rope_local_theta = 10; }},
+    {"unrotated_layers", [](ModelConfig& m) { m.unrotated_layers = "0"; }},
+    {"window",
+     [](ModelConfig& m) {
+       m.window = 2;
+       m.window_layers = "1";
+     }},
+    {"attention_scale", [](ModelConfig& m) { m.attention_scale = 0.7; }},
+    {"attention_scale_by_layer", [](ModelConfig& m) { m.attention_scale_by_layer = true; }},
+    {"score_cap", [](ModelConfig& m) { m.score_cap = 1.5; }},
+    {"logit_cap", [](ModelConfig& m) { m.logit_cap = 2; }},
+    {"embedding_scale", [](ModelConfig& m) { m.embedding_scale = 1.5; }},
+    {"residual_scale", [](ModelConfig& m) { m.residual_scale = 0.5; }},
+    {"logit_divisor", [](ModelConfig& m) { m.logit_divisor = 3; }},
+};
+
+// Small models that between them have all that the family's settings can change.
+inline std::vector<ModelConfig> small_models(const Family& family) {
+  ModelConfig changed = small_model(family.name);
+  changed.tied_head = !changed.ties_head();
+  changed.activation =
+      changed.activation_used() == Activation::kGelu ? Activation::kSilu : Activation::kGelu;
+  for (const SmallChange& change : kSmallChanges) {
+    if (family.has(change.key)) change.make(changed);
+  }
+  return {small_model(family.name), changed};
 }
 
 inline std::vector<ModelConfig> small_models() {

@@ -113,17 +113,20 @@ __device__ __forceinline__ void write_results(const AttentionForward& args, Quer
 }
 
 // Registers for three blocks on a multiprocessor, four of small heads: while one waits for its
-// exponentials, another multiplies. From sm_100 on, ptxas would spill those of heads of 128, and in
-// the general form everywhere.
+// exponentials, another multiplies. From sm_100 on, ptxas would spill those of heads of 128, and
+// those of the general form from 96 on, some on all GPUs.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
 constexpr int kBlocksOf128 = 2;
 #else
 constexpr int kBlocksOf128 = 3;
 #endif
+template <bool kGeneral, int D>
+constexpr int resident_blocks() {
+  if (kGeneral && D > 64) return 2;
+  return D < 128 ? 3 : kBlocksOf128;
+}
 template <bool kGeneral, class T, int D>
-__global__ void __launch_bounds__(kThreads, D < 128    ? 3
-                                            : kGeneral ? 2
-                                                       : kBlocksOf128)
+__global__ void __launch_bounds__(kThreads, (resident_blocks<kGeneral, D>()))
     forward_kernel(const AttentionForward args) {
   MmaBlockTile block(args.shape);
   block.tile = block.tiles - 1 - block.tile;  // the longest rows first

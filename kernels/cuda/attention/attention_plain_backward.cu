@@ -34,7 +34,9 @@ struct TileStart {
 template <bool kRowsAreKeys, bool kGeneral>
 __device__ void softmax_backward(Part& scores, Part& dscores, const Sums& sums,
                                  const ScoreMath<kGeneral>& math, const TileStart& tile) {
+#pragma unroll
   for (int i = 0; i < kRows; ++i) {
+#pragma unroll
     for (int j = 0; j < kColumns; ++j) {
       const int query = tile.query + (kRowsAreKeys ? column(j) : row(i));
       const int key = tile.key + (kRowsAreKeys ? row(i) : column(j));

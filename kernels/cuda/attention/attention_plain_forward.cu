@@ -30,8 +30,10 @@ struct QueryRows {
 template <bool kGeneral>
 __device__ void join_scores(QueryRows& queries, Part& scores, const PlainBlockTile& block,
                             const ScoreMath<kGeneral>& math, int first_key) {
+#pragma unroll
   for (int i = 0; i < kRows; ++i) {
     float maximum = queries.maximum[i];
+#pragma unroll
     for (int j = 0; j < kColumns; ++j) {
       const bool hidden = math.hides(block.first() + row(i), first_key + column(j));
       scores.at[i][j] = hidden ? -__builtin_inff() : math.score_of(scores.at[i][j]);
@@ -41,6 +43,7 @@ __device__ void join_scores(QueryRows& queries, Part& scores, const PlainBlockTi
     const float factor = rescale(queries.maximum[i], maximum);
     queries.maximum[i] = maximum;
     queries.sum[i] *= factor;
+#pragma unroll
     for (int j = 0; j < kColumns; ++j) {
       queries.out.at[i][j] *= factor;
       scores.at[i][j] = exp_of_nonpositive(scores.at[i][j] - maximum);

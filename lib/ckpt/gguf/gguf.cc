@@ -83,6 +83,13 @@ GgufPlan plan_model(const NamedTensors& source, const std::string& family) {
          "write a GGUF file: only {} models can be written, and the source is a {}",
          gguf_families_in_words(), family);
   const ModelConfig model = model_of(source.config);
+  // The padding token matters in training alone.
+  constexpr std::string_view kTold[] = {
+      "family",    "vocab_size", "context",    "hidden",    "layers",     "heads",    "kv_heads",
+      "head_size", "norm_eps",   "mlp_hidden", "tied_head", "rope_theta", "pad_token"};
+  if (const std::string other = setting_beyond(model, kTold); !other.empty())
+    fail(ErrorKind::kConfig, "write a GGUF file: {}, which gxp does not write for llama.cpp",
+         other);
   const auto weights = weights_of_model(source, model, "write a GGUF file");
   return {gguf_keys(weights, model), to_gguf(weights, model)};
 }

@@ -60,7 +60,8 @@ constexpr GgufName kGpt2Names[] = {
     {"transformer.h.#.ln_2", "blk.#.ffn_norm"},
     {"transformer.h.#.mlp.c_fc", "blk.#.ffn_up", GgufForm::kTransposed},
     {"transformer.h.#.mlp.c_proj", "blk.#.ffn_down", GgufForm::kTransposed},
-    {"transformer.ln_f", "output_norm"}};
+    {"transformer.ln_f", "output_norm"},
+    {"lm_head", "output"}};
 
 constexpr GgufSize kLlamaSizes[] = {{"block_count", &ModelConfig::layers},
                                     {"context_length", &ModelConfig::context},
@@ -230,9 +231,6 @@ Support sizes_agree(const ModelConfig& model, const GgufFamily& family, size_t t
   const bool turns = find_family(family.name).has("rope_theta");
   if (turns && model.channels_per_head() % 2 != 0)
     return {false, fmt::format("the head size, {}, is odd", model.channels_per_head())};
-  if (!find_family(family.name).has("mlp_hidden") && model.mlp_hidden != model.mlp_width())
-    return {false, fmt::format("{}.feed_forward_length is {}, not {}", family.name,
-                               model.mlp_hidden, model.mlp_width())};
   return {};
 }
 
@@ -248,10 +246,14 @@ Support take_settings(const GgufHeader& header, const GgufByName& tensors, const
       table->second->info.shape[0] > INT32_MAX)
     return {false, fmt::format("{} is not a token embedding", kTokenTable)};
   model.vocab_size = int(table->second->info.shape[0]);
-  model.tied_head = !tensors.contains(kGgufHead);
+  const auto head = tensors.find(kGgufHead);
+  // Older converters write the tied head of a GPT-2.
+  model.tied_head =
+      head == tensors.end() || (family.name == "gpt2" && are_equal(*head->second, *table->second));
   if (Support taken = take_sizes(settings, family, model); !taken) return taken;
   if (Support taken = take_numbers(settings, family, model); !taken) return taken;
   if (Support sizes = sizes_agree(model, family, tensors.size()); !sizes) return sizes;
+  if (!find_family(family.name).has("head_size")) return {};
   model.kv_heads = model.kv_head_count();
   model.head_size = model.channels_per_head();
   return {};
@@ -338,12 +340,7 @@ Support take_gguf_model(const GgufHeader& header, std::vector<NamedTensor>& tens
       left.erase(found);
     }
   }
-  // Older converters write the tied head of a GPT-2; with_gpt2_names() compares it.
-  const bool ties = !find_family(family->name).has("tied_head");
-  if (const auto head = left.find(kGgufHead); ties && head != left.end()) {
-    taken.push_back(from_gguf(*head->second, {}, "lm_head.weight", read, widened_from));
-    left.erase(head);
-  }
+  if (read.ties_head()) left.erase(std::string(kGgufHead));  // the table
   if (!left.empty())
     return {false, fmt::format("{} does not belong to such a model", left.begin()->first)};
   tensors = std::move(taken);

@@ -1,25 +1,27 @@
-// A Hugging Face config.json as the settings [model], and back. All other keys are kept as written,
-// so that a directory of any model_type survives a conversion.
+// A Hugging Face config.json as the settings that come with tensors, and back: its keys are
+// lib/arch/config_json's matter. All other keys are kept as written, so that a directory of any
+// model_type survives a conversion.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/ckpt/named_tensors.h"
 #include "lib/config/run_config.h"
+#include "lib/config/settings.h"
 
 namespace gxp {
 
 // The key of config.json's text in NamedTensors::metadata.
 inline constexpr const char* kConfigText = "huggingface.config";
 
-// The model.* settings of a config.json, whose keys are in the family's row (lib/arch/family.h);
-// RoPE's also as transformers 4 writes them. None if gxp does not compute the model. kCorrupt,
-// naming `path`: no JSON object.
+// The model.* settings of a config.json; none if gxp does not compute the model. kCorrupt, naming
+// `path`: no JSON object.
 KeyValues read_model_config(std::string_view text, const std::string& path);
 
-// Why gxp does not compute the model: "model_type is qwen2, none of gpt2, llama"; "" if it does.
+// Why gxp does not compute the model: "model_type is mamba2; supported: ..."; "" if it does.
 // kCorrupt: as above.
 std::string describe_obstacle(std::string_view text, const std::string& path);
 
@@ -27,12 +29,21 @@ std::string describe_obstacle(std::string_view text, const std::string& path);
 // 0.1"; "" if there are none. kCorrupt: as above.
 std::string describe_dropout(std::string_view text, const std::string& path);
 
-// From settings as read_model_config or a run gives them. kConfig: one is missing or makes no
+// The model.* settings that the family has, from which model_of() makes the same model.
+KeyValues settings_of(const ModelConfig& model);
+// From settings as settings_of() or a run gives them. kConfig: a size is missing, or they make no
 // model.
 ModelConfig model_of(const KeyValues& settings);
+// Puts the values of model.* into `run`, and the settings into `taken`. Returns "" or what is wrong
+// with one.
+std::string take_settings(const KeyValues& told, RunConfig& run,
+                          std::vector<const Setting*>* taken = nullptr);
+// A size without which there is no model_of(): "model.heads"; "" if all are told.
+std::string missing_size(const KeyValues& told);
 
 // config.json for weights of type `dtype`. What `original` says of the same family besides the
-// settings stays; "": there is none. kCorrupt: `original` is no JSON object.
+// settings stays; "": there is none. kConfig: the family has no words for a setting. kCorrupt:
+// `original` is no JSON object.
 std::string make_model_config(const ModelConfig& model, const std::string& original,
                               StorageDType dtype);
 

@@ -1,31 +1,23 @@
 #include "lib/ckpt/huggingface/config_spelling.h"
 
-#include <algorithm>
-#include <array>
+#include <fmt/format.h>
 
+#include <algorithm>
+
+#include "lib/arch/family.h"
 #include "lib/base/error.h"
+#include "lib/ckpt/huggingface/model_tensors.h"
 
 namespace gxp {
 namespace {
 
-struct HeadRow {
-  std::string_view model_type;
-  std::string_view name;  // of the head's tensor
-  bool tied_if_absent;    // the model's default of tie_word_embeddings
-};
-
-constexpr std::array kHeads = {
-    HeadRow{"gpt2", "lm_head.weight", true},       HeadRow{"llama", "lm_head.weight", false},
-    HeadRow{"mistral", "lm_head.weight", false},   HeadRow{"qwen2", "lm_head.weight", false},
-    HeadRow{"qwen3", "lm_head.weight", false},     HeadRow{"gemma", "lm_head.weight", true},
-    HeadRow{"gpt_neox", "embed_out.weight", false}};
-
 Json value_of(const Json& config, const char* key) { return config.value(key, Json()); }
 
-const HeadRow* head_of(const Json& config) {
-  const auto found = std::ranges::find_if(
-      kHeads, [&](const HeadRow& row) { return value_of(config, "model_type") == row.model_type; });
-  return found == kHeads.end() ? nullptr : &*found;
+const Family* family_of(const Json& config) {
+  const Json type = value_of(config, "model_type");
+  const auto found =
+      std::ranges::find_if(families(), [&](const Family& family) { return type == family.name; });
+  return found == families().end() ? nullptr : &*found;
 }
 
 // What transformers 4 calls the base of the angles and the share of the channels that turn.
@@ -69,18 +61,6 @@ void add_new_rope(Json& config, const OldRopeKeys& old) {
 
 }  // namespace
 
-Json rope_settings(const Json& config) {
-  Json rope = value_of(config, "rope_scaling");
-  if (!rope.is_object() || rope.empty()) rope = value_of(config, "rope_parameters");
-  if (!rope.is_object()) rope = Json::object();
-  const OldRopeKeys old = old_rope_keys(config);
-  add_if_absent(rope, "rope_type", value_of(rope, "type"));
-  add_if_absent(rope, "rope_type", "default");
-  add_if_absent(rope, "rope_theta", value_of(config, old.theta));
-  add_if_absent(rope, "partial_rotary_factor", value_of(config, old.share));
-  return rope;
-}
-
 void add_both_spellings(Json& config) {
   const OldRopeKeys old = old_rope_keys(config);
   if (value_of(config, "rope_parameters").is_object()) {
@@ -90,8 +70,8 @@ void add_both_spellings(Json& config) {
   }
   add_if_absent(config, "dtype", value_of(config, "torch_dtype"));
   add_if_absent(config, "torch_dtype", value_of(config, "dtype"));
-  if (const HeadRow* head = head_of(config))
-    add_if_absent(config, "tie_word_embeddings", head->tied_if_absent);
+  if (const Family* family = family_of(config))
+    add_if_absent(config, "tie_word_embeddings", family->defaults.tied_head);
 }
 
 bool is_language_model(const Json& config) {
@@ -105,16 +85,17 @@ bool is_language_model(const Json& config) {
 }
 
 void check_head(const Json& config, const NamedTensors& tensors, const std::string& path) {
-  const HeadRow* head = head_of(config);
-  if (head == nullptr || !is_language_model(config)) return;
+  const Family* family = family_of(config);
+  if (family == nullptr || !is_language_model(config)) return;
   const Json tied = value_of(config, "tie_word_embeddings");
-  if (tied.is_null() ? head->tied_if_absent : tied != false) return;
-  if (find_tensor(tensors, head->name) || find_tensor(tensors, "lm_head.weight")) return;
+  if (tied.is_null() ? family->defaults.tied_head : tied != false) return;
+  const std::string head = fmt::format("{}.weight", family->names.head);
+  if (find_tensor(tensors, head) || find_tensor(tensors, kHeadName)) return;
   fail(
       ErrorKind::kCorrupt,
       "read {}: the head is not tied (tie_word_embeddings is {}), but no tensor '{}' is stored; if "
       "the model's head is its token table, set tie_word_embeddings to true",
-      path, tied.is_null() ? "absent, which means false" : tied.dump(), head->name);
+      path, tied.is_null() ? "absent, which means false" : tied.dump(), head);
 }
 
 }  // namespace gxp

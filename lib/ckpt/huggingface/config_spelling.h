@@ -1,22 +1,16 @@
-// The differences between transformers 4 and 5 in config.json, and the key that both read with
-// other defaults for each model: whether the head is tied.
-// Source: transformers 5.23, modeling_rope_utils.py and models/*/configuration_*.py.
+// The differences between transformers 4 and 5 in a config.json of which gxp does not compute the
+// model, and the key that both read with other defaults for each model: whether the head is tied.
+// Source: transformers 5.24, modeling_rope_utils.py and models/*/configuration_*.py.
 // Only the .cc files of this folder include it.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-#include "lib/ckpt/json.h"
+#include "lib/base/json/json.h"
 #include "lib/ckpt/named_tensors.h"
 
 namespace gxp {
-
-// RoPE's settings as transformers 5 takes them from either spelling: an object with rope_type (also
-// where the file says "type", or nothing), and rope_theta and partial_rotary_factor where they are
-// told. rope_scaling, if it says anything, replaces rope_parameters; what the object does not tell
-// is told at the top level. An object for each kind of layers stays below its name.
-Json rope_settings(const Json& config);
 
 // Adds the spelling that is missing of RoPE's settings (rope_parameters; rope_theta, rope_scaling,
 // partial_rotary_factor, and GPT-NeoX's rotary_emb_base and rotary_pct) and of the type (dtype;

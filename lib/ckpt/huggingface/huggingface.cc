@@ -83,6 +83,23 @@ std::vector<std::string> find_companions(const std::string& path) {
   return found;
 }
 
+// A parameter's name without the modules that DistributedDataParallel, torch.compile, FSDP and
+// activation checkpointing wrap around others.
+std::string without_wrappers(std::string name) {
+  constexpr std::array<std::string_view, 4> kWrappers = {
+      "module.", "_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module."};
+  for (const std::string_view wrapper : kWrappers) {
+    for (size_t at = 0; (at = name.find(wrapper, at)) != std::string::npos;) {
+      const bool begins_part = at == 0 || name[at - 1] == '.';
+      if (begins_part)
+        name.erase(at, wrapper.size());
+      else
+        at += wrapper.size();
+    }
+  }
+  return name;
+}
+
 void copy_companions(const std::vector<std::string>& files, const std::string& directory) {
   std::vector<std::string> names;
   for (const std::string& file : files) {
@@ -135,6 +152,8 @@ NamedTensors read_huggingface(const std::string& path) {
   check_head(parse_python_json(text, file), result, file);
   result.metadata[kConfigText] = text;
   if (!foreign_model(result).empty()) result.config.clear();
+  if (!result.config.empty())
+    result = with_family_names(std::move(result), model_of(result.config));
   result.companions = find_companions(path);
   return result;
 }
@@ -154,6 +173,28 @@ void add_neighbouring_config(const std::string& path, NamedTensors& tensors) {
   const KeyValues settings = read_model_config(text, file);
   tensors.config.insert(tensors.config.end(), settings.begin(), settings.end());
   tensors.metadata[kConfigText] = text;
+  if (!settings.empty()) tensors = with_family_names(std::move(tensors), model_of(settings));
+}
+
+NamedTensors as_model_of(const std::string& path, NamedTensors tensors) {
+  std::error_code error;
+  const bool is_directory = std::filesystem::is_directory(path, error);
+  const std::string file = is_directory ? config_path(path) : path;
+  const std::string text = read_text(file, kMaxConfigBytes);
+  if (const std::string obstacle = describe_obstacle(text, file); !obstacle.empty())
+    fail(ErrorKind::kConfig, "read {}: gxp does not compute this model: {}", file, obstacle);
+  const ModelConfig model = model_of(read_model_config(text, file));
+  const auto rename = [](const std::string& name) { return std::optional(without_wrappers(name)); };
+  for (NamedTensor& tensor : tensors.tensors) tensor.info.name = *rename(tensor.info.name);
+  rename_record(tensors.optimizer, rename);
+  std::erase_if(tensors.config, [](const auto& pair) { return pair.first.starts_with("model."); });
+  for (auto& setting : settings_of(model)) tensors.config.push_back(std::move(setting));
+  tensors.metadata[kConfigText] = text;
+  tensors = with_family_names(std::move(tensors), model);
+  if (const std::string mismatch = model_mismatch(tensors, model); !mismatch.empty())
+    fail(ErrorKind::kConfig, "take the tensors for the model of {}: {}", file, mismatch);
+  if (is_directory) tensors.companions = find_companions(path);
+  return tensors;
 }
 
 void write_huggingface(const NamedTensors& source, const std::string& directory,
@@ -194,13 +235,11 @@ NamedTensors with_gpt2_names(NamedTensors tensors) {
   tensors = with_gpt2_prefix(std::move(tensors));
   const NamedTensor* table = find_tensor(tensors, "transformer.wte.weight");
   if (table == nullptr) return tensors;
-  const NamedTensor* head = find_tensor(tensors, "lm_head.weight");
-  if (head != nullptr && !are_equal(*head, *table))
-    fail(ErrorKind::kConfig,
-         "read GPT-2 weights: lm_head.weight is not transformer.wte.weight; an untied head is not "
-         "supported");
-  std::erase_if(tensors.tensors, [](const NamedTensor& tensor) {
-    return tensor.info.name == "lm_head.weight" || is_gpt2_mask(tensor.info.name);
+  const NamedTensor* head = find_tensor(tensors, kHeadName);
+  const bool is_own = find_value(tensors.config, "model.tied_head") == "false";
+  const bool is_table = !is_own && head != nullptr && are_equal(*head, *table);
+  std::erase_if(tensors.tensors, [&](const NamedTensor& tensor) {
+    return (is_table && tensor.info.name == kHeadName) || is_gpt2_mask(tensor.info.name);
   });
   return tensors;
 }

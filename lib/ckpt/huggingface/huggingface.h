@@ -2,7 +2,7 @@
 // with pytorch_model.bin, or several such files and their index, where there are no safetensors.
 // The families of lib/arch/family.h are understood as models; others are named tensors and the text
 // of their config.json.
-// Source: transformers 5.23, models/{gpt2,llama}/{modeling,configuration}_*.py.
+// Source: transformers 5.24, models/*/{modeling,configuration}_*.py.
 #pragma once
 
 #include <string>
@@ -29,7 +29,12 @@ uint64_t verify_huggingface(const std::string& path);
 // nothing where they tell of their model themselves, or where there is no config.json of a model.
 void add_neighbouring_config(const std::string& path, NamedTensors& tensors);
 
-// The weights as the family's class (HuggingFaceFamily::architecture) saves them; config.json, with
+// The tensors as a model of the Hugging Face directory `path`, or of that config.json: its settings
+// and files of the tokenizer, and names without what wrappers of PyTorch put into them (module.,
+// _orig_mod. and the like). kConfig: gxp does not compute the model, or these are not its tensors.
+NamedTensors as_model_of(const std::string& path, NamedTensors tensors);
+
+// The weights as the family's class (Family::architecture) saves them; config.json, with
 // all that an earlier one said (make_model_config()); and copies of the companions. The tensors of
 // a model that gxp cannot compute, or with tensors unknown to its family, are unchanged. DIR is
 // made, or entered. kConfig: neither the model's settings nor a config.json are known, or they make
@@ -42,9 +47,9 @@ std::vector<PlannedFile> plan_huggingface(const NamedTensors& tensors, const std
 
 // The same with the names of GPT2LMHeadModel, which are gxp's own: the prefix "transformer." is
 // added where GPT2Model's names lack it, the mask buffers of old files (h.N.attn.bias,
-// .masked_bias) are dropped, and so is lm_head.weight if it equals transformer.wte.weight; kConfig
-// if not: gxp's GPT-2 ties the two. Other models' names are left alone, also those of a model whose
-// config.json has another model_type.
+// .masked_bias) are dropped, and so is lm_head.weight if it equals transformer.wte.weight and the
+// settings do not say that the head is one of its own. Other models' names are left alone, also
+// those of a model whose config.json has another model_type.
 NamedTensors with_gpt2_names(NamedTensors tensors);
 // Only adds the prefix.
 NamedTensors with_gpt2_prefix(NamedTensors tensors);

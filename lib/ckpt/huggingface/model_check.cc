@@ -11,24 +11,33 @@
 #include "lib/arch/family.h"
 #include "lib/base/text/joined.h"
 #include "lib/ckpt/huggingface/config_json.h"
-#include "lib/ckpt/huggingface/huggingface.h"
 #include "lib/ckpt/huggingface/model_tensors.h"
+#include "lib/config/model_source.h"
 #include "lib/config/settings.h"
 
 namespace gxp {
 namespace {
 
-bool has_position_table(const ModelConfig& model) {
-  return !find_family(model.family).has("rope_theta");
-}
-
-// Sizes that a 0 leaves to others, filled in.
-ModelConfig with_sizes(ModelConfig model) {
-  model.kv_heads = model.kv_head_count();
-  model.head_size = model.channels_per_head();
-  model.mlp_hidden = int(model.mlp_width());
-  return model;
-}
+// What the function depends on and no tensor shows, in the order of messages. The settings that go
+// with rope_scaling are recorded where it is.
+constexpr std::string_view kUnseen[] = {"heads",
+                                        "norm_eps",
+                                        "activation",
+                                        "parallel_residual",
+                                        "rope_theta",
+                                        "rope_local_theta",
+                                        "rope_partial",
+                                        "rope_scaling",
+                                        "unrotated_layers",
+                                        "window",
+                                        "attention_scale",
+                                        "attention_scale_by_layer",
+                                        "score_cap",
+                                        "logit_cap",
+                                        "embedding_scale",
+                                        "residual_scale",
+                                        "logit_divisor",
+                                        "pad_token"};
 
 // What the file tells of its model: the settings that came with the tensors, or its config.json's.
 KeyValues told_settings(const NamedTensors& tensors) {
@@ -38,37 +47,22 @@ KeyValues told_settings(const NamedTensors& tensors) {
                                         : read_model_config(text->second, kConfigText);
 }
 
-// Puts the values of model.* into `run`, and the settings into `taken`. Returns "" or what is wrong
-// with one.
-std::string take_settings(const KeyValues& told, RunConfig& run,
-                          std::vector<const Setting*>& taken) {
-  constexpr std::string_view kSection = "model.";
-  for (const auto& [key, text] : told) {
-    if (!key.starts_with(kSection) || key == "model.init") continue;
-    const Setting* setting = find_setting("model", std::string_view(key).substr(kSection.size()));
-    auto value = parse_toml_value(text);
-    if (setting == nullptr || !value) return fmt::format("{} = {} is not supported", key, text);
-    if (const auto problem = accept(*setting, *value); !problem.empty())
-      return fmt::format("{} {}", key, problem);
-    setting->set(run, *value);
-    taken.push_back(setting);
-  }
-  return "";
-}
-
 std::string setting_mismatch(const KeyValues& told, const ModelConfig& model) {
   RunConfig ours, theirs;
   ours.model = theirs.model = model;
   std::vector<const Setting*> taken;
-  if (auto problem = take_settings(told, theirs, taken); !problem.empty()) return problem;
-  if (theirs.model.family == model.family) {  // else sizes have other meanings
-    ours.model = with_sizes(ours.model);
-    theirs.model = with_sizes(theirs.model);
+  if (auto problem = take_settings(told, theirs, &taken); !problem.empty()) return problem;
+  const Family& family = find_family(model.family);
+  const bool same_family = theirs.model.family == model.family;  // else settings mean other things
+  if (same_family) {
+    ours.model = ours.model.resolved();
+    theirs.model = theirs.model.resolved();
   }
   std::vector<std::string> differing;
   for (const Setting* setting : taken) {
-    if (setting->key == "context" && !has_position_table(model)) continue;
-    if (setting->key != "family" && theirs.model.family != model.family) continue;
+    if (setting->key == "context" && !family.kind.position_table) continue;
+    if (setting->key != "family" && !same_family) continue;
+    if (!setting->owners.empty() && !family.has(setting->key)) continue;
     const Value there = setting->get(theirs), now = setting->get(ours);
     if (there != now)
       differing.push_back(fmt::format("{} is {} there and {} in this run", setting->name(),
@@ -81,10 +75,9 @@ std::string setting_mismatch(const KeyValues& told, const ModelConfig& model) {
 // The model that the file tells, if it tells all of it that has no default.
 std::optional<ModelConfig> told_model(const KeyValues& told) {
   RunConfig run;
-  std::vector<const Setting*> taken;
-  if (!take_settings(told, run, taken).empty()) return std::nullopt;
-  for (const auto& size : find_family(run.model.family).huggingface.sizes)
-    if (!size.optional && !find_value(told, size.ours)) return std::nullopt;
+  if (!missing_size(told).empty() || !take_settings(told, run).empty() ||
+      !first_model_problem(run.model).empty())
+    return std::nullopt;
   return run.model;
 }
 
@@ -110,7 +103,7 @@ std::string weight_mismatch(const WeightsByName& weights, const TensorSpec& spec
 }
 
 std::string tensor_mismatch(const NamedTensors& tensors, const ModelConfig& model) {
-  const NamedTensors named = with_gpt2_prefix(tensors);
+  const NamedTensors named = with_family_names(tensors, model);
   WeightsByName weights;
   for (const NamedTensor& tensor : named.tensors)
     if (tensor.info.role == Role::kWeight) weights.emplace(tensor.info.name, &tensor);
@@ -118,10 +111,7 @@ std::string tensor_mismatch(const NamedTensors& tensors, const ModelConfig& mode
   for (const UnitSpec& unit : architecture.units)
     for (const TensorSpec& spec : unit.tensors)
       if (auto problem = weight_mismatch(weights, spec); !problem.empty()) return problem;
-  const std::string& table = architecture.units.front().tensors.front().name;
-  const auto head = weights.find(kHeadName);
-  if (ties_head(model) && head != weights.end() && !are_equal(*head->second, *weights.at(table)))
-    return fmt::format("the head is tied, but {} is not {}", kHeadName, table);
+  if (auto problem = tied_head_problem(named, model); !problem.empty()) return problem;
   return unread_mismatch(tensors, model);
 }
 
@@ -160,11 +150,15 @@ std::string model_problem(const NamedTensors& tensors) {
 }
 
 std::string unrecorded_settings(const NamedTensors& tensors, const ModelConfig& model) {
-  std::vector<std::string_view> keys = {"model.heads", "model.norm_eps"};
-  if (find_family(model.family).has("rope_theta")) keys.emplace_back("model.rope_theta");
+  const Family& family = find_family(model.family);
   const KeyValues told = told_settings(tensors);
-  std::erase_if(keys, [&](std::string_view key) { return find_value(told, key).has_value(); });
-  return joined(keys, ", ");
+  std::vector<std::string> names;
+  for (const std::string_view key : kUnseen) {
+    const Setting& setting = *find_setting("model", key);
+    const bool is_own = setting.owners.empty() || family.has(key);
+    if (is_own && !find_value(told, setting.name())) names.push_back(setting.name());
+  }
+  return joined(names, ", ");
 }
 
 }  // namespace gxp

@@ -156,6 +156,7 @@ ModelConfig llmc_model(const LlmcHeader& header) {
   model.hidden = header[LlmcField::kChannels];
   model.layers = header[LlmcField::kLayers];
   model.heads = header[LlmcField::kHeads];
+  model.mlp_hidden = 4 * model.hidden;  // check_llmc_size() bounds it
   model.norm_eps = kLlmcNormEps;
   return model;
 }
@@ -180,23 +181,28 @@ struct LlmcPlan {
 
 LlmcPlan plan_llmc(const NamedTensors& source) {
   const std::string family = family_told(source.config);
+  if (!family.empty() && family != "gpt2")
+    fail(ErrorKind::kConfig,
+         "write an llm.c file: llm.c takes GPT-2 models, and the source is a {}", family);
   if (const std::string reason = foreign_model(source); !reason.empty())
     fail(ErrorKind::kConfig, "write an llm.c file: gxp does not implement the model: {}", reason);
   if (family.empty())
     fail(ErrorKind::kConfig,
          "write an llm.c file: the source does not describe its model; convert from gxp's format "
          "or from a directory with a config.json");
-  if (family != "gpt2")
-    fail(ErrorKind::kConfig,
-         "write an llm.c file: llm.c takes GPT-2 models, and the source is a {}", family);
   LlmcPlan plan;
   plan.model = model_of(source.config);
   if (plan.model.norm_eps != kLlmcNormEps)
     fail(ErrorKind::kConfig, "write an llm.c file: llm.c uses norm_eps {}, the source has {}",
          kLlmcNormEps, plan.model.norm_eps);
-  if (plan.model.hidden % plan.model.heads != 0)
-    fail(ErrorKind::kConfig, "write an llm.c file: {} heads do not divide {} channels",
-         plan.model.heads, plan.model.hidden);
+  constexpr std::string_view kTold[] = {"family", "vocab_size", "context",  "hidden",
+                                        "layers", "heads",      "norm_eps", "mlp_hidden"};
+  if (const std::string other = setting_beyond(plan.model, kTold); !other.empty())
+    fail(ErrorKind::kConfig, "write an llm.c file: {}, which llm.c does not compute", other);
+  if (plan.model.mlp_width() != int64_t{4} * plan.model.hidden)
+    fail(ErrorKind::kConfig,
+         "write an llm.c file: model.mlp_hidden is {}, and llm.c computes with 4 times hidden, {}",
+         plan.model.mlp_width(), int64_t{4} * plan.model.hidden);
   plan.tensors = weights_of_model(source, plan.model, "write an llm.c file");
   const StorageDType dtype = plan.tensors.front().info.dtype;
   for (const NamedTensor& tensor : plan.tensors) {

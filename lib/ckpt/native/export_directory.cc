@@ -12,6 +12,7 @@
 #include "lib/ckpt/huggingface/config_json.h"
 #include "lib/ckpt/huggingface/huggingface.h"
 #include "lib/ckpt/native/checkpoint.h"
+#include "lib/ckpt/peft/peft.h"
 
 namespace gxp {
 namespace {
@@ -45,7 +46,8 @@ bool is_export_file(std::string_view name) {
   return std::ranges::any_of(kDirectories, [&](std::string_view directory) {
     if (!name.starts_with(directory)) return false;
     const std::string_view inside = name.substr(directory.size());
-    return inside.empty() || is_huggingface_file(inside) || inside == kFinishedFiles;
+    return inside.empty() || is_huggingface_file(inside) || is_peft_file(inside) ||
+           inside == kFinishedFiles;
   });
 }
 
@@ -56,7 +58,8 @@ std::string export_weights(const std::string& step_directory, const ExportOption
   add_origin(options.origin, tensors);
   const auto overflowed = std::make_shared<OverflowCount>(0);  // owners: here and the readers
   tensors = cast_weights(std::move(tensors), options.dtype, overflowed);
-  write_checkpoint(tensors, find_format("huggingface"), path, {.replace = true});
+  const char* format = has_adapters(tensors) ? "peft" : "huggingface";
+  write_checkpoint(tensors, find_format(format), path, {.replace = true});
   if (*overflowed > 0)
     log_warn("{}: {} numbers exceed the largest {} and have become infinite", path,
              overflowed->load(), to_string(options.dtype));

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "lib/base/hash.h"
+#include "lib/base/json/json.h"
 #include "lib/ckpt/file.h"
-#include "lib/ckpt/json.h"
 
 namespace gxp {
 namespace {

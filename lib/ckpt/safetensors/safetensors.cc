@@ -9,10 +9,10 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/base/json/json.h"
 #include "lib/base/text/joined.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/finished_files.h"
-#include "lib/ckpt/json.h"
 #include "lib/ckpt/own_files.h"
 #include "lib/ckpt/read_ahead.h"
 #include "lib/ckpt/run_metadata.h"

@@ -9,10 +9,10 @@
 #include <set>
 
 #include "lib/base/error.h"
+#include "lib/base/json/json.h"
 #include "lib/base/log.h"
 #include "lib/base/text/joined.h"
 #include "lib/ckpt/file.h"
-#include "lib/ckpt/json.h"
 #include "lib/ckpt/name_parts.h"
 #include "lib/ckpt/safetensors/safetensors.h"
 #include "lib/ckpt/tensor_boxes.h"

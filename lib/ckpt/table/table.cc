@@ -21,6 +21,7 @@
 #include "lib/ckpt/llmc/llmc.h"
 #include "lib/ckpt/native/checkpoint.h"
 #include "lib/ckpt/own_files.h"
+#include "lib/ckpt/peft/peft.h"
 #include "lib/ckpt/safetensors/safetensors.h"
 #include "lib/ckpt/torch/dcp.h"
 #include "lib/ckpt/torch/pt_file.h"
@@ -82,6 +83,13 @@ constexpr CheckpointFormat kTable[] = {
      .verify = verify_huggingface,
      .takes_shards = true,
      .plan = plan_huggingface},
+    {.name = "peft",
+     .summary = "LoRA adapters: a directory with adapter_config.json, as PEFT saves them",
+     .recognises = is_peft,
+     .owns = is_peft_file,
+     .read = read_peft,
+     .check_fits = check_fits_peft,
+     .write = write_peft},
     {.name = "safetensors",
      .summary = "weights: one .safetensors file, or a directory of shards with an index",
      .recognises = is_safetensors,

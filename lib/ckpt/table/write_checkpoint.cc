@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "lib/base/error.h"
@@ -11,6 +12,7 @@
 #include "lib/ckpt/finished_files.h"
 #include "lib/ckpt/format.h"
 #include "lib/ckpt/own_files.h"
+#include "lib/ckpt/peft/peft.h"
 
 namespace gxp {
 namespace fs = std::filesystem;
@@ -112,8 +114,21 @@ fs::path target_of(const std::string& path) {
   return target.has_filename() ? target : target.parent_path();  // "out/" is "out"
 }
 
+// Formats of whole models would take adapters for weights of their own.
+void check_adapters(const NamedTensors& tensors, const CheckpointFormat& format) {
+  constexpr std::array<std::string_view, 3> kOfModels = {"huggingface", "gguf", "llmc"};
+  if (std::ranges::find(kOfModels, format.name) == kOfModels.end() || !has_adapters(tensors))
+    return;
+  fail(ErrorKind::kConfig,
+       "write {}: the source has LoRA adapters beside the weights; --merge adds them to the "
+       "weights, "
+       "and --to peft writes them alone",
+       format.name);
+}
+
 // What write() of the format would not check.
 void check_fits(const NamedTensors& tensors, const CheckpointFormat& format) {
+  check_adapters(tensors, format);
   if (format.check_fits != nullptr) format.check_fits(tensors);
   const bool has_codes = std::ranges::any_of(tensors.tensors, [](const NamedTensor& tensor) {
     return tensor.info.role == Role::kAdamMScales || tensor.info.role == Role::kAdamVScales;

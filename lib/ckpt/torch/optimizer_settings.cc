@@ -6,9 +6,9 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "lib/base/json/json.h"
 #include "lib/base/log.h"
 #include "lib/base/text/joined.h"
-#include "lib/ckpt/json.h"
 
 namespace gxp {
 namespace {

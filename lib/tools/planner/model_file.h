@@ -1,8 +1,6 @@
 // A model as files describe it, for planning: a Hugging Face config.json, the headers of
 // safetensors files, or a folder with either. No tensor's data is read.
-//
-// One more family is one row in the table of model_file.cc.
-// Source: transformers 5.23, models/*/configuration_*.py.
+// A config.json is of one of the families of lib/arch/family.h, with the head of any class.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +28,7 @@ bool names_model_file(const std::string& text);
 // `path` is a config.json, a .safetensors file, its index, or a folder. kIo: cannot be read, or a
 // folder with neither; kCorrupt: no such JSON or header; kConfig: a family
 // or class that is not supported, and which are, or a size that makes no model. Keys that
-// config.json lacks have the class's own defaults.
+// config.json lacks have the class's own defaults; those that change no size are not judged.
 ModelFile read_model_file(const std::string& path);
 
 }  // namespace gxp

@@ -270,7 +270,8 @@ StepPrediction predict_time(const TrainCase& question) {
 double model_flops_per_gpu(const TrainCase& question) {
   const PublishedModel& model = *question.model;
   const TrainPlan& plan = question.plan;
-  double looked_up = model.kind == BlockKind::kGpt ? double(model.positions * model.hidden) : 0;
+  const bool has_table = model.kind == BlockKind::kGpt && model.position_table;
+  double looked_up = has_table ? double(model.positions * model.hidden) : 0;
   if (!model.tied_head) looked_up += double(model.vocabulary * model.hidden);
   const double per_token = 6 * (double(parameter_count(model)) - looked_up) +
                            6 * double(model.layers * model.heads * model.head_size * plan.sequence);

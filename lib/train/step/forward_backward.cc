@@ -37,7 +37,9 @@ std::function<void()> ForwardBackward::bind(const Op& op) {
   const UnitTensors t = bind_unit(sharded_.plan, sharded_.plan.shape, sharded_.memory, op);
   if (op.kind == OpKind::kForward) return [&model, t, unit = op.unit] { model.forward(unit, t); };
   if (op.kind == OpKind::kRecompute)
-    return [&model, t, what = op.buffers.recompute] { model.recompute(t, what); };
+    return [&model, t, unit = op.unit, what = op.buffers.recompute] {
+      model.recompute(unit, t, what);
+    };
   if (op.kind == OpKind::kBackward) return [&model, t, unit = op.unit] { model.backward(unit, t); };
   GXP_ASSERT(op.kind == OpKind::kLoss);
   return [this, t, micro = op.micro] { loss(micro, t); };

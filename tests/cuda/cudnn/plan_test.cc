@@ -70,12 +70,11 @@ Planned plan(const Gpu& gpu, Describe describe, const CudnnAttentionShape& shape
 // Side by side in one array where no heads are grouped.
 CudnnAttentionShape shape_of(const AttentionShape& heads, DType dtype,
                              SumOrder order = SumOrder::kFixed) {
-  const size_t wide = heads.heads * heads.head_size, narrow = heads.kv_heads * heads.head_size;
-  const size_t size = heads.head_size;
   const HeadStrides outs = strides_of_outs(heads);
+  const auto size = uint32_t(heads.head_size), narrow = uint32_t(heads.kv_heads) * size;
   if (heads.heads == heads.kv_heads)
-    return {heads, {3 * wide, size}, {3 * wide, size}, outs, dtype, order};
-  return {heads, {wide, size}, {narrow, size}, outs, dtype, order};
+    return {heads, {3 * outs.row, size}, {3 * outs.row, size}, outs, dtype, order};
+  return {heads, outs, {narrow, size}, outs, dtype, order};
 }
 
 TEST_CASE("cuDNN has plans for attention, in a fixed order or any, in the workspace counted") {

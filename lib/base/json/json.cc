@@ -1,4 +1,4 @@
-#include "lib/ckpt/json.h"
+#include "lib/base/json/json.h"
 
 #include <algorithm>
 #include <array>

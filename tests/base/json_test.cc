@@ -1,12 +1,15 @@
-#include "lib/ckpt/json.h"
+#include "lib/base/json/json.h"
 
+#include <fmt/format.h>
+
+#include "lib/base/error.h"
 #include "tests/catch.h"
-#include "tests/ckpt/samples.h"
+#include "tests/error_of.h"
 
 namespace gxp {
 
 // Each takes a minute or more if the parent is looked through for each object in it.
-TEST_CASE("a megabyte of small objects is read in linear time", "[ckpt]") {
+TEST_CASE("a megabyte of small objects is read in linear time", "[base]") {
   std::string list = "[";
   std::string named = "{";
   for (int i = 0; i < 350'000; ++i) {
@@ -17,7 +20,7 @@ TEST_CASE("a megabyte of small objects is read in linear time", "[ckpt]") {
   CHECK(parse_json(named + "}", "named").size() == 350'000);
 }
 
-TEST_CASE("JSON may be 64 deep, and each number keeps its kind", "[ckpt]") {
+TEST_CASE("JSON may be 64 deep, and each number keeps its kind", "[base]") {
   const auto nested = [](size_t depth) {
     return std::string(depth, '[') + std::string(depth, ']');
   };

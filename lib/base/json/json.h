@@ -1,5 +1,4 @@
 // JSON from untrusted files: strict, and every error names the file.
-// Only the .cc files of this folder and their tests include it.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@ namespace gxp {
 // frequencies.size(); the channels behind them stay as they are. Cosines and sines are multiplied
 // by `factor` (YaRN's attention factor).
 struct Rotary {
-  std::vector<double> frequencies;
+  std::vector<double> frequencies = {};
   double factor = 1;
 
   bool operator==(const Rotary&) const = default;
