@@ -25,8 +25,9 @@ class ForwardedOps : public Ops {
     return run(OpsCall::kProduct, &Ops::linear_backward, layer);
   }
   void apply(const ElementwiseCall& call) override { return run(call_of(call), &Ops::apply, call); }
-  void rotate(Tensor x, const HeadColumns& heads, const Rotary& rotary, float direction) override {
-    return run(OpsCall::kRotation, &Ops::rotate, x, heads, rotary, direction);
+  void rotate(Tensor x, const HeadColumns& heads, const Rotary& rotary, float direction,
+              size_t first) override {
+    return run(OpsCall::kRotation, &Ops::rotate, x, heads, rotary, direction, first);
   }
   void layernorm_forward(Tensor out, Tensor mean, Tensor rstd, ConstTensor x, ConstTensor weight,
                          ConstTensor bias, float eps) override {

@@ -306,9 +306,9 @@ class Ops {
   void rope_backward(Tensor dx, const HeadColumns& heads, const Rotary& rotary) {
     rotate(dx, heads, rotary, -1.0f);
   }
-  // Both: `direction` times the angle.
-  virtual void rotate(Tensor x, const HeadColumns& heads, const Rotary& rotary,
-                      float direction) = 0;
+  // Both: `direction` times the angle. x begins at position `first`.
+  virtual void rotate(Tensor x, const HeadColumns& heads, const Rotary& rotary, float direction,
+                      size_t first = 0) = 0;
 
   // Causal self-attention; tiles with online softmax (Milakov & Gimelshein, arXiv:1805.02867; Dao,
   // arXiv:2307.08691), so T x T never exists for the batch. out(B, T, H * D). lse(B, H, T): log of

@@ -66,7 +66,8 @@ class CudaTokens : public virtual Ops {
                           ConstTensor tokens, int padding) override;
   void classifier(Tensor logits, Tensor losses, ConstTensor targets, float scale) override;
   void classifier_loss(Tensor losses, ConstTensor logits, ConstTensor targets) override;
-  void rotate(Tensor x, const HeadColumns& heads, const Rotary& rotary, float direction) override;
+  void rotate(Tensor x, const HeadColumns& heads, const Rotary& rotary, float direction,
+              size_t first) override;
 
  private:
   // A table for each Rotary that was asked for, a few in a model.

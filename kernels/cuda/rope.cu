@@ -13,11 +13,12 @@ namespace gxp {
 namespace {
 
 struct Rotation {
-  size_t rows, positions;  // row r has position r % positions
-  size_t columns;          // of x
+  size_t rows, positions;  // row r has position first + r % positions
+  size_t first;
+  size_t columns;  // of x
   HeadColumns heads;
   size_t pairs;
-  const float* cosines;  // (positions, pairs)
+  const float* cosines;  // (first + positions, pairs)
   const float* sines;    // likewise
   float direction;       // 1 or -1
   float* largest;        // of x, or null
@@ -27,7 +28,7 @@ struct Rotation {
 template <int N, class T>
 __global__ void rotate_kernel(Rotation rotation, T* x) {
   const size_t pairs = rotation.pairs;
-  const size_t position = blockIdx.x % rotation.positions;
+  const size_t position = rotation.first + blockIdx.x % rotation.positions;
   const float* const cosines = rotation.cosines + position * pairs;
   const float* const sines = rotation.sines + position * pairs;
   T* const row = x + blockIdx.x * rotation.columns + rotation.heads.first;
@@ -59,15 +60,16 @@ __global__ void rotate_kernel(Rotation rotation, T* x) {
 
 }  // namespace
 
-void CudaTokens::rotate(Tensor x, const HeadColumns& heads, const Rotary& rotary, float direction) {
+void CudaTokens::rotate(Tensor x, const HeadColumns& heads, const Rotary& rotary, float direction,
+                        size_t first) {
   turned_columns(x.shape, heads, rotary);
   const size_t positions = x.shape[1], columns = x.shape.columns();
   const size_t pairs = rotary.frequencies.size();
-  const Angles& angles = angles_of(rotary, positions);
+  const Angles& angles = angles_of(rotary, first + positions);
   const auto* const cosines = reinterpret_cast<const float*>(angles.factors.memory().data);
   const float* const sines = cosines + angles.positions * pairs;
-  const Rotation rotation = {x.shape.rows(), positions, columns,   heads,    pairs,
-                             cosines,        sines,     direction, x.largest};
+  const Rotation rotation = {x.shape.rows(), positions, first, columns,   heads,
+                             pairs,          cosines,   sines, direction, x.largest};
   if (rotation.rows == 0) return;
   constexpr size_t kMostThreads = 256;
   const cudaError_t result = with_element(x.dtype, [&](auto element) {
@@ -88,6 +90,8 @@ const CudaTokens::Angles& CudaTokens::angles_of(const Rotary& rotary, size_t pos
   auto found = std::ranges::find(angles_, rotary, &Angles::rotary);
   if (found == angles_.end()) found = angles_.insert(found, Angles{rotary});
   if (found->positions >= positions) return *found;
+  // Positions that come one by one would each upload a table.
+  positions = std::max(positions, 2 * found->positions);
   const size_t pairs = rotary.frequencies.size(), count = positions * pairs;
   std::vector<float> table(2 * count);  // the cosines, then the sines
   for (size_t i = 0; i < count; ++i) {

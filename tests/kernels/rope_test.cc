@@ -17,14 +17,14 @@ struct RopeCase {
 };
 
 // Of each head, channels i and i + pairs as one complex number, times factor * e^(i angle).
-Values turned(const RopeCase& c, const Floats& x, double direction) {
+Values turned(const RopeCase& c, const Floats& x, double direction, size_t position = 0) {
   Values out = oracle::to_values(x);
   const size_t pairs = c.rotary.frequencies.size();
   for (size_t row = 0; row < c.batch * c.positions; ++row) {
     for (size_t head = 0; head < c.heads.count; ++head) {
       double* const first = &out[row * c.columns + c.heads.first + head * c.heads.stride];
       for (size_t i = 0; i < pairs; ++i) {
-        const double angle = double(row % c.positions) * c.rotary.frequencies[i];
+        const double angle = double(position + row % c.positions) * c.rotary.frequencies[i];
         const auto z = std::complex<double>(first[i], first[i + pairs]) *
                        std::polar(c.rotary.factor, direction * angle);
         first[i] = z.real();
@@ -59,6 +59,19 @@ TEST_CASE("rope turns each pair of channels by its position's angle, and backwar
     CHECK(distance_in_eps(x, turned(c, before, 1), 1) < 4);
     // The map is a rotation, whose transpose, which a gradient goes through, is its inverse.
     CHECK(distance_in_eps(dx, turned(c, before, -1), 1) < 4);
+  }
+}
+
+TEST_CASE("rope begins at any position", "[kernels]") {
+  const auto kind = GENERATE(from_range(device_kinds()));
+  const size_t position = GENERATE(1, 40, 3);  // one after the other, on the same backend
+  TestBackend ops(kind);
+  for (const RopeCase& c : kRopeCases) {
+    CAPTURE(kind.name, c.positions, c.columns, position);
+    const Floats before = random_floats(c.shape().count(), 1);
+    Floats x = before;
+    ops->rotate(tensor_of(x, c.shape()), c.heads, c.rotary, 1.0f, position);
+    CHECK(distance_in_eps(x, turned(c, before, 1, position), 1) < 4);
   }
 }
 

@@ -109,17 +109,18 @@ class CpuOps final : public CpuNorms, public CpuAttention {
     });
   }
 
-  void rotate(Tensor x, const HeadColumns& heads, const Rotary& rotary, float direction) override {
+  void rotate(Tensor x, const HeadColumns& heads, const Rotary& rotary, float direction,
+              size_t first) override {
     const size_t columns = x.shape.columns();
     const size_t turned = turned_columns(x.shape, heads, rotary);
     const size_t positions = x.shape[1];
     const InPieces from(kernels_.convert, x);
     const OutPieces to(kernels_.convert, x);
-    const RopeTable& table = rope_.table(rotary, positions);
+    const RopeTable& table = rope_.table(rotary, first + positions);
     buffers_.parallel_for(x.shape.rows(), turned, [&](size_t begin, size_t end, float* buffer) {
       for (size_t row = begin; row < end; ++row) {
         const size_t at = row * columns + heads.first;
-        Rotation rotation = table.at(row % positions);
+        Rotation rotation = table.at(first + row % positions);
         rotation.direction = direction;
         from.read(at, turned, buffer);
         kernels_.rows.rotate(to.place(at, buffer), heads.count, heads.stride, rotation);
