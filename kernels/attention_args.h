@@ -54,6 +54,20 @@ struct AttentionForward {
   float* lse;  // (B, heads, T)
 };
 
+// The positions of `shape` are those of the queries. The window is smaller than positions().
+struct AttentionCached {
+  AttentionShape shape;
+  size_t first;  // the first query's position
+  size_t rows;   // of keys and values, in each row of the batch
+  DType dtype;
+  AttentionScores scores;
+  AttentionRows<const void> in;
+  void* out;
+
+  // Up to the last query's.
+  [[nodiscard]] constexpr size_t positions() const { return first + shape.positions; }
+};
+
 struct AttentionBackward {
   AttentionShape shape;
   DType dtype;

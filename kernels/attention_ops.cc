@@ -24,10 +24,10 @@ AttentionShape shape_of(const GroupedHeads<ConstTensor>& in) {
 }
 
 // With the default scale, and without a window that hides nothing.
-AttentionScores resolved(AttentionScores scores, const AttentionShape& shape) {
+AttentionScores resolved(AttentionScores scores, const AttentionShape& shape, size_t positions) {
   GXP_ASSERT(scores.scale >= 0 && scores.cap >= 0);
   if (scores.scale == 0) scores.scale = default_scale(shape);
-  if (scores.window >= shape.positions) scores.window = 0;
+  if (scores.window >= positions) scores.window = 0;
   return scores;
 }
 
@@ -62,6 +62,12 @@ struct Tensors {
 
   template <class Void, class AnyTensor>
   AttentionRows<Void> rows_of(const GroupedHeads<AnyTensor>& in) const {
+    GXP_ASSERT(in.layout == HeadLayout::kSeparate || in.keys.memory.data == in.queries.memory.data);
+    return rows_of<Void>(in, *this);
+  }
+  // `past`: of the keys and values.
+  template <class Void, class AnyTensor>
+  AttentionRows<Void> rows_of(const GroupedHeads<AnyTensor>& in, const Tensors& past) const {
     const size_t size = shape.head_size, row = heads_in_row(in) * size;
     const auto strides = [&](size_t of_row, size_t of_head) {
       GXP_ASSERT(of_row <= UINT32_MAX);
@@ -70,15 +76,15 @@ struct Tensors {
     auto* const queries = data_of(in.queries, row);
     if (in.layout == HeadLayout::kSeparate) {
       const size_t narrow = shape.kv_heads * size;
-      return {queries, data_of(in.keys, narrow), data_of(in.values, narrow), strides(row, size),
-              strides(narrow, size)};
+      return {queries, past.data_of(in.keys, narrow), past.data_of(in.values, narrow),
+              strides(row, size), strides(narrow, size)};
     }
-    GXP_ASSERT(in.keys.memory.data == queries && in.values.memory.data == queries);
+    GXP_ASSERT(in.values.memory.data == in.keys.memory.data);
     const bool per_head = in.layout == HeadLayout::kPerHead;
     const size_t to_keys = per_head ? size : shape.heads * size;
     const size_t to_values = per_head ? size : shape.kv_heads * size;
     const HeadStrides of_all = strides(row, per_head ? 3 * size : size);
-    auto* const keys = queries + to_keys * size_of(dtype);
+    auto* const keys = past.data_of(in.keys, row) + to_keys * size_of(dtype);
     return {queries, keys, keys + to_values * size_of(dtype), of_all, of_all};
   }
 
@@ -93,9 +99,23 @@ void AttentionOps::attention_forward(Tensor out, Tensor lse, const GroupedHeads<
                                      const AttentionScores& scores) {
   const AttentionShape shape = shape_of(in);
   const Tensors tensors = {space_, in.queries.dtype, shape};
-  attend(AttentionForward{shape, tensors.dtype, resolved(scores, shape),
+  attend(AttentionForward{shape, tensors.dtype, resolved(scores, shape, shape.positions),
                           tensors.rows_of<const void>(in), tensors.outs_of(out),
                           tensors.sums_of(lse)});
+  raise_largest(out);
+}
+
+void AttentionOps::attention_cached(Tensor out, const GroupedHeads<ConstTensor>& in, size_t first,
+                                    const AttentionScores& scores) {
+  const AttentionShape shape = shape_of(in);
+  AttentionShape all = shape;
+  all.positions = in.keys.shape[1];
+  GXP_ASSERT(all.positions >= first + shape.positions);
+  const Tensors tensors = {space_, in.queries.dtype, shape};
+  const Tensors past = {space_, in.queries.dtype, all};
+  attend(AttentionCached{shape, first, all.positions, tensors.dtype,
+                         resolved(scores, shape, first + shape.positions),
+                         tensors.rows_of<const void>(in, past), tensors.outs_of(out)});
   raise_largest(out);
 }
 
@@ -107,7 +127,7 @@ void AttentionOps::attention_backward(const GroupedHeads<Tensor>& gradients, Ten
   GXP_ASSERT(gradients.layout == in.layout);
   const AttentionShape shape = shape_of(in);
   const Tensors tensors = {space_, in.queries.dtype, shape};
-  attend(AttentionBackward{shape, tensors.dtype, resolved(scores, shape),
+  attend(AttentionBackward{shape, tensors.dtype, resolved(scores, shape, shape.positions),
                            tensors.rows_of<const void>(in), tensors.outs_of(out),
                            tensors.sums_of(lse), tensors.outs_of(dout),
                            tensors.rows_of<void>(gradients), tensors.sums_of(scratch)});

@@ -13,12 +13,15 @@ class AttentionOps : public virtual Ops {
 
   void attention_forward(Tensor out, Tensor lse, const GroupedHeads<ConstTensor>& in,
                          const AttentionScores& scores) override;
+  void attention_cached(Tensor out, const GroupedHeads<ConstTensor>& in, size_t first,
+                        const AttentionScores& scores) override;
   void attention_backward(const GroupedHeads<Tensor>& gradients, Tensor scratch, ConstTensor dout,
                           const GroupedHeads<ConstTensor>& in, ConstTensor out, ConstTensor lse,
                           const AttentionScores& scores) override;
 
  protected:
   virtual void attend(const AttentionForward& args) = 0;
+  virtual void attend(const AttentionCached& args) = 0;
   virtual void attend(const AttentionBackward& args) = 0;
   // Sets `largest` of a tensor that was written, if it has one. By default does nothing.
   virtual void raise_largest(const Tensor& /*written*/) {}

@@ -55,6 +55,10 @@ class ForwardedOps : public Ops {
                          const AttentionScores& scores) override {
     return run(OpsCall::kAttention, &Ops::attention_forward, out, lse, in, scores);
   }
+  void attention_cached(Tensor out, const GroupedHeads<ConstTensor>& in, size_t first,
+                        const AttentionScores& scores) override {
+    return run(OpsCall::kAttention, &Ops::attention_cached, out, in, first, scores);
+  }
   void attention_backward(const GroupedHeads<Tensor>& gradients, Tensor scratch, ConstTensor dout,
                           const GroupedHeads<ConstTensor>& in, ConstTensor out, ConstTensor lse,
                           const AttentionScores& scores) override {

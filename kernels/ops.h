@@ -317,6 +317,11 @@ class Ops {
   // type before it multiplies with them.
   virtual void attention_forward(Tensor out, Tensor lse, const GroupedHeads<ConstTensor>& in,
                                  const AttentionScores& scores = {}) = 0;
+  // The same for the last few positions: queries (B, T, ...) of the positions from `first` on, over
+  // keys and values (B, P, ...) of the positions from 0 on, of which those behind the last query's
+  // are not read. With one array, that of keys and values is another one than that of queries.
+  virtual void attention_cached(Tensor out, const GroupedHeads<ConstTensor>& in, size_t first,
+                                const AttentionScores& scores = {}) = 0;
   // `gradients` are stored, with the shapes and the layout of `in`; scratch(B, H, T) is overwritten
   // (row sums of dout * out).
   virtual void attention_backward(const GroupedHeads<Tensor>& gradients, Tensor scratch,

@@ -14,10 +14,13 @@ namespace gxp {
 // interest.
 struct AttentionKernels {
   void (*forward)(const AttentionForward& args, size_t pair, float* scratch);
+  // Likewise; `scratch` holds cached_scratch_floats().
+  void (*cached)(const AttentionCached& args, size_t pair, float* scratch);
   void (*backward)(const AttentionBackward& args, size_t group, float* scratch);
 };
 
 // Enough for any instruction set and for both passes: grows with T * D.
 size_t attention_scratch_floats(const AttentionShape& shape);
+size_t cached_scratch_floats(const AttentionCached& args);
 
 }  // namespace gxp

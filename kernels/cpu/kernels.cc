@@ -25,4 +25,11 @@ size_t attention_scratch_floats(const AttentionShape& shape) {
   return 8 * round_up(shape.positions, kTile) * width + 2 * kTile * (kTile + width) + 16 * kLine;
 }
 
+// Scores, a query and its output.
+size_t cached_scratch_floats(const AttentionCached& args) {
+  constexpr size_t kLine = 16;
+  const auto lines = [](size_t count) { return (count + kLine - 1) / kLine * kLine; };
+  return lines(args.positions()) + 2 * lines(args.shape.head_size);
+}
+
 }  // namespace gxp

@@ -1,5 +1,6 @@
 # The sources of the CUDA backend: for nvcc and a GPU, and for the tests' emulation of one.
 set(gxp_cuda_sources
+  attention/attention_cached.cu
   attention/attention_delta.cu
   attention/attention_mma_backward.cu
   attention/attention_mma_forward.cu

@@ -24,9 +24,6 @@ TEST_CASE("grouped attention is the oracle's with keys and values repeated, and 
     CHECK(distance_in_eps(run.gradients()[i], expected.gradients[i], 1) < backward);
 }
 
-const std::vector<HeadLayout> kLayouts = {HeadLayout::kSeparate, HeadLayout::kBlocks,
-                                          HeadLayout::kPerHead};
-
 TEST_CASE("attention has the same bits in every layout", "[kernels]") {
   const auto kind = GENERATE(from_range(of_one_thread(attention_kinds())));
   const auto [dtype, head_size, kv_heads] = GENERATE(table<DType, size_t, size_t>(

@@ -5,6 +5,9 @@
 
 namespace gxp {
 
+inline const std::vector<HeadLayout> kLayouts = {HeadLayout::kSeparate, HeadLayout::kBlocks,
+                                                 HeadLayout::kPerHead};
+
 // What a run of attention varies in besides its sizes. `range`: of the queries, keys and values.
 struct AttentionKind {
   DType dtype = DType::kF32;
@@ -37,19 +40,26 @@ struct GroupedRun {
     if (kind.layout == HeadLayout::kSeparate)
       return run(ops, {queries.tensor(wide), keys.tensor(narrow), values.tensor(narrow)},
                  {dqueries.tensor(wide), dkeys.tensor(narrow), dvalues.tensor(narrow)});
-    Floats joined((queries.floats().size() / s.heads) * heads_in_row());
-    const std::array<Floats, 3> inputs = {queries.floats(), keys.floats(), values.floats()};
-    for_joined([&](size_t slice, size_t at, size_t to) { joined[to] = inputs[slice][at]; });
+    const Floats joined = arrays()[0];
     HalfArray all(joined, kind.dtype), dall(Floats(joined.size(), 7.0f), kind.dtype);
     const Shape shape = {s.batch, s.positions, heads_in_row() * s.head_size};
     const Tensor in = all.tensor(shape), gradients = dall.tensor(shape);
     run(ops, {in, in, in}, {gradients, gradients, gradients});
-    std::array<Floats, 3> parts = inputs;
+    std::array<Floats, 3> parts = {queries.floats(), keys.floats(), values.floats()};
     const Floats found = dall.floats();
     for_joined([&](size_t slice, size_t at, size_t from) { parts[slice][at] = found[from]; });
     dqueries = HalfArray(parts[0], kind.dtype);
     dkeys = HalfArray(parts[1], kind.dtype);
     dvalues = HalfArray(parts[2], kind.dtype);
+  }
+
+  // Queries, keys and values as the layout has them: three arrays, or one.
+  [[nodiscard]] std::vector<Floats> arrays() const {
+    const std::vector<Floats> separate = {queries.floats(), keys.floats(), values.floats()};
+    if (kind.layout == HeadLayout::kSeparate) return separate;
+    Floats joined((separate[0].size() / s.heads) * heads_in_row());
+    for_joined([&](size_t slice, size_t at, size_t to) { joined[to] = separate[slice][at]; });
+    return {joined};
   }
 
   [[nodiscard]] size_t rows() const { return s.batch * s.positions; }

@@ -10,6 +10,14 @@ void CpuAttention::attend(const AttentionForward& args) {
                         });
 }
 
+void CpuAttention::attend(const AttentionCached& args) {
+  buffers_.parallel_for(args.shape.batch * args.shape.heads, cached_scratch_floats(args),
+                        [&](size_t begin, size_t end, float* scratch) {
+                          for (size_t pair = begin; pair < end; ++pair)
+                            kernels_.cached(args, pair, scratch);
+                        });
+}
+
 void CpuAttention::attend(const AttentionBackward& args) {
   buffers_.parallel_for(args.shape.batch * args.shape.kv_heads,
                         attention_scratch_floats(args.shape),

@@ -16,6 +16,7 @@ class CpuAttention : public AttentionOps {
 
  private:
   void attend(const AttentionForward& args) override;
+  void attend(const AttentionCached& args) override;
   void attend(const AttentionBackward& args) override;
 
   const AttentionKernels& kernels_;

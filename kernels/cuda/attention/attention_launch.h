@@ -1,5 +1,5 @@
-// Launches of the attention kernels: two ways to compute the same, whose sums have an order of
-// their own each.
+// Launches of the attention kernels: of whole rows two ways to compute the same, whose sums have an
+// order of their own each.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,6 +15,9 @@ cudaError_t launch_attention_delta(const GpuStream& stream, const AttentionBackw
 // Multiplied in f32: any type, any head size.
 cudaError_t launch_plain_attention_forward(cudaStream_t stream, const AttentionForward& args);
 cudaError_t launch_plain_attention_backward(cudaStream_t stream, const AttentionBackward& args);
+
+// Of cached keys and values: any type, any head size.
+cudaError_t launch_cached_attention(cudaStream_t stream, const AttentionCached& args);
 
 // Multiplied on tensor cores: bf16 or f16 heads of some sizes, whose arrays all begin at a multiple
 // of 16 bytes.

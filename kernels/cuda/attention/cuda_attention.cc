@@ -100,6 +100,10 @@ void CudaAttention::attend(const AttentionForward& args) {
   check_cuda(path.forward(queue_.stream(), args), "launch attention_forward");
 }
 
+void CudaAttention::attend(const AttentionCached& args) {
+  check_cuda(launch_cached_attention(queue_.stream(), args), "launch attention_cached");
+}
+
 void CudaAttention::attend(const AttentionBackward& args) {
   const auto& in = args.in;
   const auto& to = args.gradients;

@@ -29,6 +29,7 @@ class CudaAttention : public AttentionOps {
 
  private:
   void attend(const AttentionForward& args) override;
+  void attend(const AttentionCached& args) override;
   void attend(const AttentionBackward& args) override;
   void raise_largest(const Tensor& written) override;
 
