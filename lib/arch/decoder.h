@@ -222,6 +222,10 @@ struct Decoder {
   [[nodiscard]] const MatrixPlace& matrix(Matrix which) const { return matrices[size_t(which)]; }
   [[nodiscard]] size_t query_channels() const { return heads * head_size; }
   [[nodiscard]] size_t key_channels() const { return kv_heads * head_size; }  // and of values
+  // Of a position's cached keys, or of its cached queries, keys and values in one array.
+  [[nodiscard]] size_t cached_channels() const {
+    return has_one_qkv() ? query_channels() + 2 * key_channels() : key_channels();
+  }
   [[nodiscard]] bool is_fused_gelu() const {                                  // Ops::linear_gelu
     return !kind.gated && kind.inputs_first && activation == Activation::kGeluTanh &&
            matrix(Matrix::kUp).adapter < 0 && matrix(Matrix::kDown).adapter < 0;

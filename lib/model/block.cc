@@ -145,34 +145,44 @@ Norm DecoderBlock::norm_of(const HeadNorm& which, const UnitTensors& t) const {
 }
 
 void DecoderBlock::forward(const UnitTensors& t, size_t layer) {
-  if (t.largest.memory.data != nullptr) ops_.fill(t.largest, 0.0f);
-  const Tensor hidden = activated(d_.forward_scratch, t);
-  const Tensor out = matrix(t.output);
-  make_saved(t, layer, Recompute::kFull, hidden);
-  if (d_.kind.parallel) {
-    add_output(Branch::kAttention, out, attention(t), matrix(t.input), t);
-    add_output(Branch::kMlp, out, hidden, out, t);
-  } else {
-    add_output(Branch::kMlp, out, hidden, saved(BlockSaved::kResidual, t), t);
-  }
-}
-
-void DecoderBlock::recompute(const UnitTensors& t, size_t layer, Recompute what) {
-  make_saved(t, layer, what, activated(d_.recompute_scratch, t));
+  const Tensor hidden = begin_forward(t);
+  make_heads(t, layer);
+  attend(t, layer);
+  make_rest(t, hidden);
+  add_outputs(t, hidden);
 }
 
 // Computes the saved activations that `what` does not keep; and the activation function's output,
 // unless that is left out.
-void DecoderBlock::make_saved(const UnitTensors& t, size_t layer, Recompute what,
-                              const Tensor& activated) {
+void DecoderBlock::recompute(const UnitTensors& t, size_t layer, Recompute what) {
+  make_heads(t, layer);
+  if (what == Recompute::kFull) attend(t, layer);
+  make_rest(t, activated(d_.recompute_scratch, t));
+}
+
+// Returns the place of the activation function's output.
+Tensor DecoderBlock::begin_forward(const UnitTensors& t) {
+  if (t.largest.memory.data != nullptr) ops_.fill(t.largest, 0.0f);
+  return activated(d_.forward_scratch, t);
+}
+
+// Of the positions from `first` on.
+GroupedHeads<Tensor> DecoderBlock::make_heads(const UnitTensors& t, size_t layer, size_t first) {
   make_input(Branch::kAttention, t);
-  make_heads(t);
-  const GroupedHeads<Tensor> heads = saved_heads(t);
-  turn(heads, layer, 1.0f);
-  if (what == Recompute::kFull)
-    ops_.attention_forward(batch_of(attention(t), t),
-                           per_head(t.saved[d_.saved[BlockSaved::kLse]], t), as_const(heads),
-                           scores(layer));
+  make_projections(t);
+  GroupedHeads<Tensor> heads = saved_heads(t);
+  turn(heads, layer, 1.0f, first);
+  return heads;
+}
+
+void DecoderBlock::attend(const UnitTensors& t, size_t layer) {
+  ops_.attention_forward(batch_of(attention(t), t),
+                         per_head(t.saved[d_.saved[BlockSaved::kLse]], t), as_const(saved_heads(t)),
+                         scores(layer));
+}
+
+// What follows attention, up to the last products.
+void DecoderBlock::make_rest(const UnitTensors& t, const Tensor& activated) {
   make_output(Branch::kAttention, attention(t), t);
   if (!d_.kind.parallel)
     add_output(Branch::kAttention, saved(BlockSaved::kResidual, t), attention(t), matrix(t.input),
@@ -180,6 +190,16 @@ void DecoderBlock::make_saved(const UnitTensors& t, size_t layer, Recompute what
   if (!d_.kind.one_norm) make_input(Branch::kMlp, t);
   make_hidden(t, activated);
   make_output(Branch::kMlp, activated, t);
+}
+
+void DecoderBlock::add_outputs(const UnitTensors& t, const Tensor& activated) {
+  const Tensor out = matrix(t.output);
+  if (d_.kind.parallel) {
+    add_output(Branch::kAttention, out, attention(t), matrix(t.input), t);
+    add_output(Branch::kMlp, out, activated, out, t);
+  } else {
+    add_output(Branch::kMlp, out, activated, saved(BlockSaved::kResidual, t), t);
+  }
 }
 
 void DecoderBlock::make_input(Branch branch, const UnitTensors& t) {
@@ -190,7 +210,7 @@ void DecoderBlock::make_input(Branch branch, const UnitTensors& t) {
     ops_.convert(out, branch == Branch::kMlp ? saved(BlockSaved::kResidual, t) : matrix(t.input));
 }
 
-void DecoderBlock::make_heads(const UnitTensors& t) {
+void DecoderBlock::make_projections(const UnitTensors& t) {
   using enum BlockSaved;
   const Tensor in = branch_input(Branch::kAttention, t);
   if (d_.has_one_qkv()) return products_.apply(saved(kQkv, t), in, d_.matrix(Matrix::kQkv), t);
@@ -205,8 +225,9 @@ void DecoderBlock::make_heads(const UnitTensors& t) {
   }
 }
 
-// Queries and keys by their positions.
-void DecoderBlock::turn(const GroupedHeads<Tensor>& heads, size_t layer, float direction) {
+// Queries and keys by their positions, from `first` on.
+void DecoderBlock::turn(const GroupedHeads<Tensor>& heads, size_t layer, float direction,
+                        size_t first) {
   if (!d_.layers[layer].rotates) return;
   const Rotary& rotary = d_.layers[layer].is_local ? d_.local_rotary : d_.rotary;
   const size_t size = d_.head_size;
@@ -215,8 +236,8 @@ void DecoderBlock::turn(const GroupedHeads<Tensor>& heads, size_t layer, float d
   const size_t first_key = per_head                              ? size
                            : heads.layout == HeadLayout::kBlocks ? d_.query_channels()
                                                                  : 0;
-  ops_.rotate(heads.queries, {0, d_.heads, size, stride}, rotary, direction);
-  ops_.rotate(heads.keys, {first_key, d_.kv_heads, size, stride}, rotary, direction);
+  ops_.rotate(heads.queries, {0, d_.heads, size, stride}, rotary, direction, first);
+  ops_.rotate(heads.keys, {first_key, d_.kv_heads, size, stride}, rotary, direction, first);
 }
 
 void DecoderBlock::make_hidden(const UnitTensors& t, const Tensor& activated) {

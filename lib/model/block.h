@@ -15,6 +15,8 @@ class DecoderBlock {
   DecoderBlock(const Architecture& architecture, Ops& ops);
 
   void forward(const UnitTensors& t, size_t layer);
+  // As Model's.
+  void extend(const UnitTensors& t, size_t layer, const KeyValueCache& past, size_t first);
   // The tensors of `saved` that `what` does not keep, to forward's bits.
   void recompute(const UnitTensors& t, size_t layer, Recompute what);
   void backward(const UnitTensors& t, size_t layer);
@@ -63,10 +65,14 @@ class DecoderBlock {
   [[nodiscard]] HeadNorm key_norm() const;
   [[nodiscard]] Norm norm_of(const HeadNorm& which, const UnitTensors& t) const;
 
-  void make_saved(const UnitTensors& t, size_t layer, Recompute what, const Tensor& activated);
+  Tensor begin_forward(const UnitTensors& t);
+  void attend(const UnitTensors& t, size_t layer);
+  void add_outputs(const UnitTensors& t, const Tensor& activated);
+  GroupedHeads<Tensor> make_heads(const UnitTensors& t, size_t layer, size_t first = 0);
+  void make_rest(const UnitTensors& t, const Tensor& activated);
   void make_input(Branch branch, const UnitTensors& t);
-  void make_heads(const UnitTensors& t);
-  void turn(const GroupedHeads<Tensor>& heads, size_t layer, float direction);
+  void make_projections(const UnitTensors& t);
+  void turn(const GroupedHeads<Tensor>& heads, size_t layer, float direction, size_t first = 0);
   void make_hidden(const UnitTensors& t, const Tensor& activated);
   void make_output(Branch branch, const Tensor& in, const UnitTensors& t);
   void add_output(Branch branch, const Tensor& out, const Tensor& in, const Tensor& residual,

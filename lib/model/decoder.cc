@@ -15,8 +15,12 @@ class DecoderModel final : public Model {
 
   void forward(int unit, const UnitTensors& t) override {
     if (unit > 0) return block_.forward(t, layer_of(unit));
-    ops_.embedding_forward(t.output, t.tokens, t.parameters[0], positions_of(t.parameters));
-    if (d_.embedding_scale != 1) ops_.scale(t.output, t.output, float(d_.embedding_scale));
+    embed(t, 0);
+  }
+
+  void extend(int unit, const UnitTensors& t, const KeyValueCache& past, size_t first) override {
+    if (unit > 0) return block_.extend(t, layer_of(unit), past, first);
+    embed(t, first);
   }
 
   void recompute(int unit, const UnitTensors& t, Recompute what) override {
@@ -54,6 +58,14 @@ class DecoderModel final : public Model {
   }
 
  private:
+  // Of the positions from `first` on.
+  void embed(const UnitTensors& t, size_t first) {
+    Tensor positions = positions_of(t.parameters);
+    if (d_.kind.position_table) positions = positions.rows(first, t.tokens.shape[1]);
+    ops_.embedding_forward(t.output, t.tokens, t.parameters[0], positions);
+    if (d_.embedding_scale != 1) ops_.scale(t.output, t.output, float(d_.embedding_scale));
+  }
+
   static size_t layer_of(int unit) { return size_t(unit) - 1; }
 
   [[nodiscard]] Tensor positions_of(const std::vector<Tensor>& tensors) const {

@@ -45,11 +45,21 @@ struct UnitTensors {
   }
 };
 
+// The keys and values of one row's positions in a block, as attention reads them: (1, P,
+// Decoder::cached_channels()) each, of the type of products' operands. Where one product makes
+// queries, keys and values, both are the array of all three: a row is stored as it is made.
+struct KeyValueCache {
+  Tensor keys, values;
+};
+
 class Model {
  public:
   virtual ~Model() = default;
   // Any unit but the head.
   virtual void forward(int unit, const UnitTensors& t) = 0;
+  // forward() of the positions from `first` on, of one row, behind those that `past` has already: a
+  // block adds its keys and values to it. The embedding has no use for it.
+  virtual void extend(int unit, const UnitTensors& t, const KeyValueCache& past, size_t first) = 0;
   // The head's forward and backward: losses, stream_gradient, gradients. The loss that is
   // differentiated is `scale` times the sum of the losses.
   virtual void loss(const UnitTensors& t, float scale) = 0;

@@ -74,15 +74,16 @@ class SmallRun {
   // (rows, vocabulary): of each row's last position.
   Floats last_logits() {
     forward();
-    const size_t head = units().size() - 1;
-    std::vector<Floats> scratch = memory_for(units()[head].forward_scratch);
-    const auto vocabulary = size_t(architecture_.config.vocab_size);
-    Floats logits(batch_.rows * vocabulary);
-    UnitTensors t = tensors(head, scratch);
-    t.output = flat(logits).reshape({batch_.rows, vocabulary});
-    model_->logits(t);
-    return logits;
+    return logits();
   }
+  // The same of positions from `first` on, behind those that `caches`, by unit, have.
+  Floats last_logits(const std::vector<KeyValueCache>& caches, size_t first) {
+    for_units_below_head([&](int unit, const UnitTensors& t) {
+      model_->extend(unit, t, caches[size_t(unit)], first);
+    });
+    return logits();
+  }
+  [[nodiscard]] const Decoder& decoder() const { return architecture_.decoder; }
 
   // The gradients of the sum of the losses. What `made_again` does not keep is lost and made again.
   void differentiate(bool accumulate, Recompute made_again = Recompute::kNone) {
@@ -147,11 +148,26 @@ class SmallRun {
     return t;
   }
 
-  void forward() {
+  template <class Run>
+  void for_units_below_head(const Run& run) {
     for (size_t unit = 0; unit + 1 < units().size(); ++unit) {
       std::vector<Floats> scratch = memory_for(units()[unit].forward_scratch);
-      model_->forward(int(unit), tensors(unit, scratch));
+      run(int(unit), tensors(unit, scratch));
     }
+  }
+  void forward() {
+    for_units_below_head([&](int unit, const UnitTensors& t) { model_->forward(unit, t); });
+  }
+
+  Floats logits() {
+    const size_t head = units().size() - 1;
+    std::vector<Floats> scratch = memory_for(units()[head].forward_scratch);
+    const auto vocabulary = size_t(architecture_.config.vocab_size);
+    Floats logits(batch_.rows * vocabulary);
+    UnitTensors t = tensors(head, scratch);
+    t.output = flat(logits).reshape({batch_.rows, vocabulary});
+    model_->logits(t);
+    return logits;
   }
 
   void make_again(size_t unit, Recompute what) {
