@@ -186,6 +186,7 @@ StepProgram build_forward(const Architecture& architecture, const ParameterLayou
   const StepInputs inputs{architecture, layout, strategy_for(strategy, once), once};
   Gathers gathers(inputs, 1, false);
   Writers pass(inputs, std::vector<Recompute>(architecture.units.size()));
+  pass.writer.program.optimizer_shards = pass.writer.program.parameter_shards;
   pass.units.next_batch(0);
   for (int unit = 0; unit < head; ++unit)
     gathers.around_next(pass.parameters, [&] { pass.units.forward(unit, 0); });

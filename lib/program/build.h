@@ -84,7 +84,8 @@ BuiltStep build_train_step(const Architecture& architecture, const ParameterLayo
                            const Strategy& strategy, const StepShape& shape);
 
 // Forward only, of one micro-batch, with whole parameters up to date where they are not sharded,
-// ending in the losses (kEvaluateLoss) or in the logits of each row's last position (kLogits).
+// ending in the losses (kEvaluateLoss) or in the logits of each row's last position (kLogits). Ranks
+// that run nothing else write all the parameters that they hold, so these are their optimizer_shards.
 StepProgram build_forward(const Architecture& architecture, const ParameterLayout& layout,
                           const Strategy& strategy, const StepShape& shape, OpKind ending);
 

@@ -170,7 +170,10 @@ std::vector<int> first_units(const RunConfig& config, const Architecture& archit
                                              .units = config.parallel.wrap_units});
 }
 
-RunPlan plan_run(const RunConfig& config, int world_size) {
+namespace {
+
+// All but the step.
+RunPlan plan_model(const RunConfig& config, int world_size) {
   RunPlan plan;
   plan.architecture = run_architecture(config);
   plan.strategy = find_strategy(config.parallel.strategy);
@@ -179,10 +182,29 @@ RunPlan plan_run(const RunConfig& config, int world_size) {
                               config.train.attention != AttentionChoice::kOwn;
   plan.layout = make_layout(plan.architecture, plan.shape.norm_parts,
                             first_units(config, plan.architecture), block_of(plan.shape.optimizer));
-  plan.step = build_train_step(plan.architecture, plan.layout, plan.strategy, plan.shape);
   if (!config.data.valid.empty())
     plan.validation = build_forward(plan.architecture, plan.layout, plan.strategy, plan.shape,
                                     OpKind::kEvaluateLoss);
+  return plan;
+}
+
+}  // namespace
+
+RunPlan plan_run(const RunConfig& config, int world_size) {
+  RunPlan plan = plan_model(config, world_size);
+  plan.step = build_train_step(plan.architecture, plan.layout, plan.strategy, plan.shape);
+  return plan;
+}
+
+RunPlan plan_evaluation(const RunConfig& config, int world_size) {
+  RunConfig run = config;
+  run.train.deterministic = Determinism::kWorldSize;  // there are no sums over micro-batches
+  RunPlan plan = plan_model(run, world_size);
+  plan.shape.optimizer = {};
+  StepShape shape = plan.shape;
+  shape.rows = shape.positions = 1;
+  plan.step.program =
+      build_forward(plan.architecture, plan.layout, plan.strategy, shape, OpKind::kLogits);
   return plan;
 }
 

@@ -39,4 +39,8 @@ struct RunPlan {
 // kConfig: a model or strategy that there is not.
 RunPlan plan_run(const RunConfig& config, int world_size);
 
+// Of a run that makes no steps: instead of a step, a forward pass over one position, whose memory
+// has nothing of gradients and optimizers. Errors: the same.
+RunPlan plan_evaluation(const RunConfig& config, int world_size);
+
 }  // namespace gxp

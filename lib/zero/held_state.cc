@@ -49,9 +49,12 @@ void HeldState::read(const HeldTensor& tensor, size_t first, Memory out) const {
 
 void HeldState::write(const HeldTensor& tensor, size_t first, ConstMemory in) {
   const Range place{tensor.begin + first, in.bytes / size_of(tensor.dtype())};
-  sharded_.offloaded.write(tensor.buffer, place, in);
+  const bool is_rounded = tensor.state == nullptr && rounds_weights();
+  if (!is_rounded) sharded_.offloaded.write(tensor.buffer, place, in);
   // A step rounds offloaded weights as it updates them, so it begins with rounded ones.
-  if (tensor.buffer != sharded_.program.master_weights || sharded_.offloaded.is_empty()) return;
+  const bool begins_rounded =
+      tensor.buffer == sharded_.program.master_weights && !sharded_.offloaded.is_empty();
+  if (!is_rounded && !begins_rounded) return;
   const ConstTensor weights(in, DType::kF32, Shape{place.count});
   parameters_.write(tensor.wrap, place.begin,
                     {{}, weights, tensor.spec, tensor.elements.begin + first});
@@ -60,7 +63,8 @@ void HeldState::write(const HeldTensor& tensor, size_t first, ConstMemory in) {
 void HeldState::fill_weights(
     const std::function<void(const HeldTensor&, const Tensor& weight)>& fill) {
   const Tensor all = sharded_.tensor(sharded_.program.weights());
-  const bool in_place = all.memory.space == MemorySpace::kHost && sharded_.offloaded.is_empty();
+  const bool in_place =
+      all.memory.space == MemorySpace::kHost && sharded_.offloaded.is_empty() && !rounds_weights();
   std::vector<float> staged;
   for (const HeldTensor& tensor : weights()) {
     const size_t count = tensor.elements.count;

@@ -40,12 +40,19 @@ class HeldState {
 
   // Copy held elements from number `first` on, counted from the first held one.
   void read(const HeldTensor& tensor, size_t first, Memory out) const;
-  // Offloaded weights are rounded here, for step ShardedMemory::steps + 1.
+  // Offloaded weights are rounded here, and those that have no f32 master weights, for step
+  // ShardedMemory::steps + 1.
   void write(const HeldTensor& tensor, size_t first, ConstMemory in);
   // Calls `fill` for each tensor of weights(), to write all of its elements.
   void fill_weights(const std::function<void(const HeldTensor&, const Tensor& weight)>& fill);
 
  private:
+  // There are no master weights behind parameters of a half type: a run that makes no steps.
+  [[nodiscard]] bool rounds_weights() const {
+    return sharded_.program.master_weights == kNoBuffer &&
+           sharded_.plan.architecture.compute != DType::kF32;
+  }
+
   ShardedMemory& sharded_;
   Parameters& parameters_;
 };
