@@ -64,6 +64,8 @@ class Loader {
     for (const Setting& setting : settings()) loaded_.origins[setting.name()] = {};
   }
 
+  // No rule over several settings is judged of this one.
+  void allow_any(const std::string& setting) { refused_.insert(setting); }
   void read_file(std::string_view text);
   void read_environment(const Environment& environment);
   void read_set(const std::string& set);
@@ -88,7 +90,7 @@ class Loader {
   bool readable_ = true;  // the file is TOML, so what it lacks is missing indeed
   LoadedConfig loaded_;
   std::vector<Problem> problems_;
-  std::set<std::string> refused_;  // settings with a value that was not accepted
+  std::set<std::string> refused_;  // settings of which no rule is judged
 };
 
 void Loader::add_problem(const Origin& origin, std::string message) {
@@ -355,9 +357,11 @@ CommConfig load_comm_config(std::span<const std::string> sets, const Environment
 }
 
 LoadedConfig load_config(const std::string& path, std::span<const std::string> sets,
-                         const Environment& environment) {
-  if (path.empty()) return finish_loading(Loader(""), sets, environment);
-  return parse_config(read_text_file(path, kMaxFileBytes, "run file"), path, sets, environment);
+                         const Environment& environment, bool trains) {
+  Loader loader(path);
+  if (!trains) loader.allow_any("data.train");
+  if (!path.empty()) loader.read_file(read_text_file(path, kMaxFileBytes, "run file"));
+  return finish_loading(std::move(loader), sets, environment);
 }
 
 }  // namespace gxp

@@ -35,9 +35,10 @@ struct LoadedConfig {
   std::map<std::string, Origin> origins;  // by "section.key"; every setting has one
 };
 
-// `path` "": no file. `sets`: "optim.lr=1e-4" and the like; a later one wins.
+// `path` "": no file. `sets`: "optim.lr=1e-4" and the like; a later one wins. Without `trains`,
+// data.train may be empty.
 LoadedConfig load_config(const std::string& path, std::span<const std::string> sets = {},
-                         const Environment& environment = {});
+                         const Environment& environment = {}, bool trains = true);
 
 // The section [comm] alone, for a command that trains nothing: from `sets` and the environment; no
 // rule over several settings is judged. kConfig, too: a set of another section.
