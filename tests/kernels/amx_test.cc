@@ -3,7 +3,8 @@
 
 #include <vector>
 
-#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/gemm_kernel.h"
+#include "kernels/cpu/scratch.h"
 #include "tests/catch.h"
 #include "tests/kernels/backends.h"
 #include "tests/kernels/halves.h"
@@ -20,8 +21,10 @@ float emulated_dot(const Floats& a, const Floats& b) {
   args.a = left.data(), args.lda = a.size(), args.a_type = DType::kBF16;
   args.b = right.data(), args.ldb = 1, args.b_type = DType::kBF16;
   args.c = &c, args.ldc = 1;
-  ThreadPool pool(1);
-  Gemm(pool, choose_gemm_kernels(choose_isa(), "amx-emulated")).run(args);
+  // Not by Gemm, which makes products of few rows by vectors.
+  const GemmKernel& kernel = amx_emulated::kGemmKernel;
+  Scratch scratch;
+  kernel.compute(args, {0, 1, 0, 1}, scratch.take(kernel.scratch_floats));
   return c;
 }
 

@@ -66,6 +66,11 @@ Gemm::Gemm(ThreadPool& pool, const GemmKernels& kernels)
 
 void Gemm::run(const GemmArgs& args) {
   if (args.m == 0 || args.n == 0) return;
+  if (args.is_of_few_rows())
+    return pool_.run([&](int thread) {
+      const Grid columns = {1, scratch_.size()};
+      floats_.few_rows(args, part_of(args, columns, size_t(thread), floats_.column_step));
+    });
   const GemmKernel& kernel = args.product_type() == DType::kBF16 ? bf16_ : floats_;
   const Grid grid = choose_grid(args, kernel, scratch_.size());
   pool_.run([&](int thread) {

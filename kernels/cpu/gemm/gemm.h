@@ -33,6 +33,8 @@ struct GemmArgs {
   // If one operand has a half type, the other's elements are rounded to it before the
   // multiplication. Products are added in f32; a c of a half type is rounded once.
   [[nodiscard]] DType product_type() const { return a_type == DType::kF32 ? b_type : a_type; }
+  // Generation's products: they are made by vectors, in another order than others.
+  [[nodiscard]] bool is_of_few_rows() const { return m <= 4 && !transpose_a && a_type == b_type; }
 };
 
 struct GemmKernel;   // gemm_kernel.h
@@ -41,9 +43,9 @@ struct GemmKernels;  // gemm_choice.h
 // Runs matrix products on `pool`, which must outlive it.
 //   Threads  one run() at a time.
 //   Order    an element of c is computed by one thread and its k terms are added in an order that
-//            depends on k and the kernel alone: same bits for any thread count.
-//   Rounding what multiplies bf16 in pairs (gemm_pairs.inc) takes denormal operands and results
-//            for zero.
+//            depends on k, the kernel and is_of_few_rows() alone: same bits for any thread count.
+//   Rounding what multiplies bf16 in pairs (gemm_pairs.inc; more than a few rows) takes denormal
+//            operands and results for zero.
 //   Aliasing c overlaps neither a nor b.
 //   Cost     one fork and join of the pool. Scratch, 4 MiB a thread, is allocated by the
 //            constructor; run() allocates nothing.

@@ -36,6 +36,8 @@ struct GemmKernel {
   // A part's rows of a are packed once per `block_columns` columns, its columns of b once per
   // `block_rows` rows.
   size_t block_rows, block_columns;
+  // For products that is_of_few_rows() says, of any type; null but for kernels of vectors.
+  void (*few_rows)(const GemmArgs& args, const GemmPart& part) = nullptr;
 };
 
 namespace avx512 {
