@@ -48,6 +48,7 @@ std::string names_of(const Table& table) {
 // Headings of options that few users need.
 inline constexpr const char* kStartingRanks = "Starting ranks";
 inline constexpr const char* kCommSettings = "Settings of [comm] as options";
+inline constexpr const char* kGenerating = "With --generate";
 inline constexpr const char* kSimulating = "With --simulate";
 
 // Calls add(), whose options help and manual show under `heading`.

@@ -1,16 +1,17 @@
 // gxp train: trains a model on every rank that the launcher started, or starts the ranks itself.
 #include <CLI/CLI.hpp>
-#include <climits>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "cmd/command.h"
 #include "cmd/exit_codes.h"
+#include "cmd/generation_options.h"
 #include "cmd/memory_limit.h"
 #include "cmd/options.h"
 #include "cmd/run_network.h"
 #include "cmd/stop_signal.h"
+#include "cmd/train_report.h"
 #include "cmd/train_times.h"
 #include "lib/base/environment.h"
 #include "lib/base/error.h"
@@ -32,9 +33,22 @@ struct TrainOptions {
   std::vector<std::string> sets;
   LaunchRequest launch;
   RunOptions run;
+  bool evaluate = false;
+  GenerationOptions generation;
   TimeOptions times;
   bool print_config = false;
   Format format = Format::kText;
+
+  // Whether the run makes no steps.
+  [[nodiscard]] bool only_looks(const RunConfig& config) const {
+    return evaluate || config.data.train.empty();
+  }
+  [[nodiscard]] bool generates_text(const RunConfig& config) const {
+    return reads_bytes(config) && generation.prompt_ids.empty();
+  }
+  [[nodiscard]] ViewRequest view() const {
+    return {evaluate, run.generation, run.resume, run.settings};
+  }
 };
 
 // The job's ranks, as the command that starts them knows them, or each of them.
@@ -56,53 +70,38 @@ void check_usable(const TrainOptions& options, const RunConfig& run) {
          "--overwrite: it would remove the checkpoint that --resume continues from; give one of "
          "them");
   }
+  if (options.only_looks(run) && (options.run.overwrite || !options.run.metrics_path.empty())) {
+    fail(ErrorKind::kUsage, "{}: there are no steps without training",
+         options.run.overwrite ? "--overwrite" : "--metrics");
+  }
+  if (options.evaluate && run.data.valid.empty())
+    fail(ErrorKind::kUsage, "--evaluate: data.valid names no files");
   if (run.comm.codec != "none") {
     fail(ErrorKind::kConfig, "comm.codec {}: train does not compress gradients; leave it at none",
          run.comm.codec);
   }
 }
 
+// How the run is planned.
+auto planner_of(const TrainOptions& options, const RunConfig& run) {
+  return options.only_looks(run) ? plan_evaluation : plan_run;
+}
+
 // [collective] Checks that the run fits into what is free on the device for each rank that has it,
 // and chooses what it keeps there.
-void check_free_memory(RunConfig& run, const PlannedRanks& planned, const Environment& environment,
+void check_free_memory(const TrainOptions& options, RunConfig& run, const PlannedRanks& planned,
                        Device& device, Communicator& communicator) {
+  if (options.only_looks(run) && run.train.keep == KeepSetting::kAuto)
+    run.train.keep = KeepSetting::kNone;
+  const Environment environment = process_environment();
   const uint64_t free_bytes = device.free_bytes();  // before a rank allocates
   const MemoryLimit free = {.bytes = free_bytes / uint64_t(count_ranks_on(device, communicator)),
                             .source = fmt::format("free on {}", device.description()),
                             .on_gpu = true,
-                            .is_free = true};
+                            .is_free = true,
+                            .plan = planner_of(options, run)};
   const MemoryNeed need = check_memory_limit(run, planned, environment, free);
   settle_keep(run, choose_keep(run, planned, environment, free, need), communicator);
-}
-
-Report make_report(const RunSummary& summary, int world_size) {
-  Report report{.schema = "gxp.train/1"};
-  report.facts = {
-      {{"steps"}, summary.steps},
-      {{"parameters"}, int64_t(summary.parameters)},
-      {{"world_size"}, int64_t{world_size}},
-      {{"loss", "last loss"}, to_cell(summary.loss)},
-      {{"valid_loss_start", "validation loss, start"}, to_cell(summary.valid_start)},
-      {{"valid_loss", "validation loss, end"}, to_cell(summary.valid_end)},
-      {{"tokens_per_s", "tokens/s (median step)"}, summary.tokens_per_s},
-      {{"seconds", "seconds of all steps"}, summary.seconds},
-      {{"peak_bytes", "peak memory of rank 0", Style::kBytes}, int64_t(summary.peak_bytes)}};
-  if (!summary.generated.empty())
-    report.facts.push_back({{"generated", "generated text", Style::kLines}, summary.generated});
-  return report;
-}
-
-// Prints the run's result, on rank 0. Errors: kIo: the metrics are not complete, although the run is
-// trained and saved; or stdout does not take the result, unless a signal has stopped the run: then
-// that is a warning, since Ctrl-C ends a reader, too, and that the run has saved counts more.
-void print_result(const RunSummary& summary, int world_size, Format format) {
-  try {
-    print(make_report(summary, world_size), format);
-  } catch (const Error& error) {
-    if (summary.signal == 0) throw;
-    log_warn("{}", error.what());
-  }
-  if (!summary.metrics_error.empty()) fail(ErrorKind::kIo, "{}", summary.metrics_error);
 }
 
 // This process's part as one of the job's ranks.
@@ -117,28 +116,48 @@ int train_on_rank(const TrainOptions& options, const RunConfig& config, JobSetti
   run.train.device = on_gpu ? TrainDevice::kCuda : TrainDevice::kCpu;
   if (!backend.has_cudnn) run.train.attention = AttentionChoice::kOwn;
   if (on_gpu) job.gpu = backend.device.get();
+  const bool looks = options.only_looks(run), trains = !looks && !options.times.by_class;
   RunSummary summary;
+  ModelView view;
   ClassMeasurement times;
   run_rank(options.launch, environment, job, backend.host(), [&](Communicator& communicator) {
     // Before all ranks have come, there is nothing to save.
-    if (!options.times.by_class) catch_stop_signals(identity.launcher != LauncherKind::kGxp);
-    check_free_memory(run, planned, environment, *backend.device, communicator);
+    if (trains) catch_stop_signals(identity.launcher != LauncherKind::kGxp);
+    check_free_memory(options, run, planned, *backend.device, communicator);
     if (options.times.by_class)
       times = measure_classes(run, communicator, backend);
+    else if (looks)
+      view = view_model(run, communicator, backend, options.view());
     else
       summary = run_training(run, communicator, backend, options.run);
   });
   const int ranks = identity.world_size;
+  const TrainPrinting printing{options.format, reads_bytes(run), options.generates_text(run),
+                               ranks};
   if (identity.rank == 0 && options.times.by_class)
     print_times(times, options.times, run, *backend.device, ranks, options.format);
+  else if (identity.rank == 0 && looks)
+    print_view(view, printing);
   else if (identity.rank == 0)
-    print_result(summary, ranks, options.format);
+    print_result(summary, printing);
   return summary.signal == 0 ? kExitOk : exit_code_after_signal(summary.signal);
+}
+
+// What is generated, and in text also how it is printed as it comes.
+void set_generation(TrainOptions& options, const RunConfig& run) {
+  GenerationRequest& request = options.run.generation;
+  request = make_generation(options.generation, run);
+  if (options.format != Format::kText) return;
+  // Shared by copies of the function.
+  const auto stream = std::make_shared<TokenStream>(options.generates_text(run));
+  request.emit = [stream](int32_t token) { stream->put(token); };
+  request.finish = [stream] { stream->finish(); };
 }
 
 int run(TrainOptions& options) {
   const Environment environment = process_environment();
-  const LoadedConfig config = load_config(options.config_path, options.sets, environment);
+  const bool trains = !options.evaluate && options.generation.count == 0;
+  const LoadedConfig config = load_config(options.config_path, options.sets, environment, trains);
   if (options.print_config) {
     fmt::print("{}", print_config(config));
     return kExitOk;
@@ -154,7 +173,9 @@ int run(TrainOptions& options) {
   check_memory_limit(config.run, planned, environment,
                      {.bytes = config.run.train.device_memory_bytes,
                       .source = "train.device_memory_bytes",
-                      .on_gpu = config.run.train.device == TrainDevice::kCuda});
+                      .on_gpu = config.run.train.device == TrainDevice::kCuda,
+                      .plan = planner_of(options, config.run)});
+  set_generation(options, config.run);
   if (const auto launched = launch_ranks(options.launch, environment, job.comm)) return *launched;
   options.run.settings = job.configuration;
   options.run.resolved_settings = print_config(config);
@@ -178,15 +199,10 @@ std::function<int()> define_train(CLI::App& app) {
   app.add_option("--metrics", options->run.metrics_path,
                  "Also write the metrics of each step to FILE")
       ->type_name("FILE");
-  add_number_option(app, "--generate", options->run.generate, 0, INT_MAX,
-                    "Generate N tokens of text at the end");
-  app.add_option("--prompt", options->run.prompt, "Text that --generate continues")
-      ->type_name("TEXT");
-  app.add_option("--temperature", options->run.temperature,
-                 "Sampling temperature of --generate. Lower is more predictable")
-      ->check(check_positive)
-      ->type_name("T")
-      ->capture_default_str();
+  app.add_flag("--evaluate", options->evaluate,
+               "Compute the loss of all of data.valid, with the weights of model.init or, with "
+               "--resume, of the newest checkpoint, instead of training");
+  add_generation_options(app, options->generation);
   add_time_options(app, options->times);
   add_format_option(app, options->format);
   return [options] { return run(*options); };

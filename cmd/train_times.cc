@@ -131,7 +131,7 @@ void add_time_options(CLI::App& app, TimeOptions& options) {
   CLI::Option* by_class = app.add_flag(
       "--time-by-class", options.by_class,
       "Train nine steps and print the time of each class of kernels. Nothing is saved");
-  for (const char* other : {"--resume", "--overwrite", "--metrics", "--generate"})
+  for (const char* other : {"--resume", "--overwrite", "--metrics", "--evaluate", "--generate"})
     by_class->excludes(other);
   app.add_option("--predicted-on", options.predicted_on,
                  "GPU whose predicted times are shown next to the measured ones")

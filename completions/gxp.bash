@@ -10,7 +10,7 @@ _gxp() {
     "") words="train convert-ckpt memcalc shard-plan allreduce-test topo help -h --help --version" ;;
     help) words="train convert-ckpt memcalc shard-plan allreduce-test topo help" ;;
     train)
-      words="-h --help --set --print-config --nproc --nnodes --node-rank --master --no-bind --join-timeout --resume --overwrite --metrics --generate --prompt --temperature --time-by-class --predicted-on --format"
+      words="-h --help --set --print-config --nproc --nnodes --node-rank --master --no-bind --join-timeout --resume --overwrite --metrics --evaluate --generate --prompt --prompt-ids --temperature --top-k --top-p --min-p --stop --seed --time-by-class --predicted-on --format"
       case $previous in
         --set) words="model.family= model.vocab_size= model.context= model.hidden= model.layers= model.heads= model.kv_heads= model.head_size= model.mlp_hidden= model.norm_eps= model.activation= model.tied_head= model.attention_bias= model.mlp_bias= model.query_key_norm= model.parallel_residual= model.rope_theta= model.rope_local_theta= model.rope_partial= model.rope_scaling= model.rope_factor= model.rope_original_context= model.rope_low_freq_factor= model.rope_high_freq_factor= model.rope_beta_fast= model.rope_beta_slow= model.rope_truncate= model.rope_attention_factor= model.unrotated_layers= model.window= model.window_layers= model.attention_scale= model.attention_scale_by_layer= model.score_cap= model.logit_cap= model.embedding_scale= model.residual_scale= model.logit_divisor= model.pad_token= model.config= model.init= lora.rank= lora.alpha= lora.targets= lora.init= lora.rslora= data.train= data.valid= data.tokenizer= data.sequence= data.order= data.changed= train.steps= train.micro_batch= train.grad_accum= train.precision= train.matmul= train.fp8_accumulation= train.fp8_weights= train.rounding= train.grad_accum_dtype= train.recompute= train.recompute_units= train.keep= train.frozen= train.seed= train.deterministic= train.device= train.threads= train.device_memory_bytes= train.gemm_cache= train.cuda_graphs= train.attention= train.logits_rows= train.log_every= train.profile_steps= train.valid_every= train.valid_batches= train.run_dir= fp16.initial_scale_power= fp16.window= fp16.hysteresis= fp16.consecutive_hysteresis= fp16.min_scale= optim.name= optim.lr= optim.beta1= optim.beta2= optim.eps= optim.state_dtype= optim.weight_decay= optim.decay_vectors= optim.momentum= optim.dampening= optim.nesterov= optim.ns_steps= optim.adjust_lr= optim.adamw_lr_ratio= optim.decay_rate= optim.clip_threshold= optim.eps1= optim.clip= lr_schedule.name= lr_schedule.warmup_steps= lr_schedule.total_steps= lr_schedule.min_lr= lr_schedule.decay_fraction= parallel.strategy= parallel.shard_size= parallel.optimizer_over_replicas= parallel.wrap= parallel.wrap_min_params= parallel.wrap_units= parallel.forward_prefetch= parallel.backward_prefetch= parallel.prefetch_wraps= parallel.prefetch_params= parallel.max_live_params= parallel.persist_params= parallel.reuse_params= parallel.hold_parameters= parallel.bucket_bytes= parallel.reduce_dtype= parallel.hold_gradients= offload.optimizer= offload.parameters= offload.ratio= offload.step_tile= offload.path= offload.io= checkpoint.dir= checkpoint.every= checkpoint.keep= checkpoint.keep_every= checkpoint.async= checkpoint.layout= checkpoint.export= comm.transport= comm.engine= comm.algorithm= comm.channels= comm.segment_bytes= comm.profile= comm.topology= comm.codec= comm.nccl_min_ctas= comm.nccl_max_ctas= comm.streams= comm.socket_buffer_bytes= comm.interface= comm.port_range= comm.protect= comm.cma= comm.verbs_devices= comm.verbs_queue_pairs= comm.verbs_gid_index= comm.verbs_pkey_index= comm.verbs_traffic_class= comm.flight_recorder= comm.silence_s= comm.timeout_s=" ;;
         --nproc) words="N gpu" ;;
@@ -21,7 +21,13 @@ _gxp() {
         --metrics) words="" ;;
         --generate) words="" ;;
         --prompt) words="" ;;
+        --prompt-ids) words="" ;;
         --temperature) words="" ;;
+        --top-k) words="" ;;
+        --top-p) words="" ;;
+        --min-p) words="" ;;
+        --stop) words="" ;;
+        --seed) words="" ;;
         --predicted-on) words="a100-40gb a100-80gb h100 h100-96gb-500w h200 b200 gb200 b300 gb300" ;;
         --format) words="text csv json" ;;
       esac ;;

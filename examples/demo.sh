@@ -32,8 +32,8 @@ split_text() {
   echo "text: $size bytes of ${text:-/usr/share/games/fortunes}; the last tenth is kept for validation"
 }
 
-# The generated text, which ends the result; an untrained model writes control characters too.
-generated() { awk 'sub(/^generated text: /, "") { on = 1 } on' "$dir/result.txt" | tr -d '\000-\010\013-\037\177'; }
+# The generated text, which the facts of the run follow; an untrained model writes control characters too.
+generated() { sed '/^steps: /,$d' "$dir/result.txt" | tr -d '\000-\010\013-\037\177'; }
 
 # fact NAME: the value in the result's line "NAME: value".
 fact() { sed -n "s/^$1: //p" "$dir/result.txt"; }

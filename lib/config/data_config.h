@@ -36,7 +36,7 @@ struct DataConfig {
     field("train", &S::train,
           "Training files: text, llm.c .bin shards, .npy arrays of integers (one stream, or rows "
           "of sequence + 1 tokens), or .i32 files (rows of sequence + 1 tokens). The kind is "
-          "recognised from content and name; anything else is refused. Required.");
+          "recognised from content and name; anything else is refused. Required for training.");
     field("valid", &S::valid, "Validation files, of the same kinds. May be empty.");
     field("tokenizer", &S::tokenizer,
           "How text becomes tokens. byte: one token per byte, whatever model.vocab_size is. "

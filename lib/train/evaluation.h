@@ -1,28 +1,24 @@
-// Forward passes between steps: validation and generated text.
+// The loss of data that a model does not train on.
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
-#include "lib/config/run_config.h"
 #include "lib/data/dataset.h"
-#include "lib/train/step/backend.h"
-#include "lib/zero/parameters.h"
+#include "lib/train/rank_model.h"
 
 namespace gxp {
 
-// Borrows.
-struct Evaluation {
-  // [collective] Mean loss per token over `data`, train.valid_batches micro-batches per rank.
-  double validate(const Dataset& data) const;
-  // [collective] if the memory is sharded. `tokens` continued by `count` tokens, drawn by
-  // softmax(logits / temperature), seeded.
-  std::vector<int32_t> generate(std::vector<int32_t> tokens, int count, double temperature) const;
-
-  const RunConfig& config;
-  Backend& backend;
-  ShardedMemory& sharded;
-  Parameters& parameters;
+// Of all ranks.
+struct EvaluatedLoss {
+  double sum = 0;  // nats
+  uint64_t tokens = 0;
+  [[nodiscard]] double mean() const { return sum / double(tokens); }
 };
+
+// [collective] Of all of the data's samples, once each; their number need not be a multiple of
+// anything.
+EvaluatedLoss evaluate(RankModel& model, const Dataset& data);
+// [collective] Of so many micro-batches per rank, which begin again where the data end.
+EvaluatedLoss evaluate(RankModel& model, const Dataset& data, int micro_batches);
 
 }  // namespace gxp

@@ -34,10 +34,11 @@ bool must_agree(std::string_view key) {
   return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
 }
 
-void check_agreement(const Checkpoint& checkpoint, const KeyValues& settings) {
+void check_agreement(const Checkpoint& checkpoint, const KeyValues& settings,
+                     bool (*is_shared)(std::string_view key)) {
   for (const auto& [key, value] : settings) {
     const auto saved = find_value(checkpoint.manifest().info.config, key);
-    if (!must_agree(key) || !saved || *saved == value) continue;
+    if (!is_shared(key) || !saved || *saved == value) continue;
     fail(ErrorKind::kConfig,
          "resume from {}: {} is {} there and {} in this run; set it as it was, or start without "
          "--resume",
@@ -272,10 +273,17 @@ const LogicalTensor& find_resumed(const Checkpoint& checkpoint, const TensorInfo
   return *found;
 }
 
+void check_loadable(const Checkpoint& checkpoint, const KeyValues& settings,
+                    const Architecture& architecture) {
+  check_weights(checkpoint, architecture);
+  check_agreement(checkpoint, settings,
+                  [](std::string_view key) { return key.starts_with("lora."); });
+}
+
 void check_resumable(const Checkpoint& checkpoint, const RunConfig& config,
                      const KeyValues& settings, const Architecture& architecture) {
   check_weights(checkpoint, architecture);
-  check_agreement(checkpoint, settings);
+  check_agreement(checkpoint, settings, must_agree);
   check_kept(checkpoint, config.optim, architecture);
   const OptimizerRecord record = record_of(checkpoint);
   check_steps(checkpoint, record);

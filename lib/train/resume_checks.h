@@ -20,8 +20,12 @@ namespace gxp {
 void check_resumable(const Checkpoint& checkpoint, const RunConfig& config,
                      const KeyValues& settings, const Architecture& architecture);
 
+// That its weights are those of this run's model. Errors: likewise.
+void check_loadable(const Checkpoint& checkpoint, const KeyValues& settings,
+                    const Architecture& architecture);
+
 // The tensor with this name, role and shape, of a type that becomes_f32(); in the manifest.
-// kConfig: it is not there. Weights are there once check_resumable() has returned.
+// kConfig: it is not there. Weights are there once either check has returned.
 const LogicalTensor& find_resumed(const Checkpoint& checkpoint, const TensorInfo& wanted);
 
 // For all ranks. `samples_per_step`: this run's.

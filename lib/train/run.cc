@@ -245,15 +245,9 @@ class Run {
                           config_.train.grad_accum * communicator_.world_size();
     summary_.tokens_per_s = seconds > 0 ? tokens / seconds : 0;
     summary_.peak_bytes = backend_.device->tracker().peak().total();
-    if (options_.generate > 0 && signal == 0 && (leads() || trainer_.is_sharded())) generate();
+    if (options_.generation.count > 0 && signal == 0 && (leads() || trainer_.is_sharded()))
+      summary_.generated = generate(trainer_.model(), options_.generation);
     return summary_;
-  }
-
-  void generate() {
-    std::vector<int32_t> tokens;
-    for (const char c : options_.prompt) tokens.push_back(static_cast<unsigned char>(c));
-    tokens = trainer_.generate(std::move(tokens), options_.generate, options_.temperature);
-    for (const int32_t token : tokens) summary_.generated.push_back(char(token));
   }
 
   const RunConfig& config_;

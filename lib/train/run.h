@@ -8,6 +8,7 @@
 
 #include "lib/ckpt/named_tensors.h"
 #include "lib/config/run_config.h"
+#include "lib/train/generation.h"
 #include "lib/train/step/backend.h"
 
 namespace gxp {
@@ -15,12 +16,10 @@ namespace gxp {
 class Communicator;
 
 struct RunOptions {
-  bool resume = false;        // go on from the newest checkpoint
-  bool overwrite = false;     // or replace an earlier run's checkpoints and metrics; else: refuse
-  std::string metrics_path;   // a second copy of metrics.jsonl; "": none
-  int generate = 0;           // tokens to generate at the end
-  std::string prompt = "\n";  // what they continue
-  double temperature = 0.8;
+  bool resume = false;       // go on from the newest checkpoint
+  bool overwrite = false;    // or replace an earlier run's checkpoints and metrics; else: refuse
+  std::string metrics_path;  // a second copy of metrics.jsonl; "": none
+  GenerationRequest generation;   // at the end
   KeyValues settings;             // the run's settings, flattened
   std::string resolved_settings;  // the same as TOML, for the run directory
   // The number of a signal that asks the run to stop, or 0. Asked once per step.
@@ -36,7 +35,7 @@ struct RunSummary {
   double seconds = 0;       // of all steps
   size_t parameters = 0;
   uint64_t peak_bytes = 0;
-  std::string generated;      // rank 0 only
+  Tokens generated;           // with the prompt. Rank 0 only
   std::string metrics_error;  // why metrics are missing; "": they are complete. Rank 0 only
   int signal = 0;             // the largest of all ranks' stop signals; 0: the run is complete
 };

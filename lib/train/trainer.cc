@@ -4,9 +4,7 @@
 #include <chrono>
 
 #include "lib/collective/communicator.h"
-#include "lib/model/initialise.h"
 #include "lib/optim/lr_schedule.h"
-#include "lib/train/weights_file.h"
 #include "lib/zero/gradients.h"
 
 namespace gxp {
@@ -45,26 +43,6 @@ class StepMeter {
   uint64_t sent_between_hosts_;
 };
 
-// Gradients on a GPU and in the host's memory do not meet in one call.
-void require_one_kind(const Device& mine, Communicator& communicator) {
-  std::vector<uint8_t> on_gpu(size_t(communicator.world_size()));
-  on_gpu[size_t(communicator.rank())] = mine.space() != MemorySpace::kHost;
-  communicator.all_gather(memory_of(on_gpu), DType::kU8);
-  const auto other = std::ranges::find(on_gpu, 1 - on_gpu[0]);
-  if (other == on_gpu.end()) return;
-  const auto name = [](uint8_t is_gpu) { return is_gpu != 0 ? "a GPU" : "the CPU"; };
-  fail(ErrorKind::kConfig,
-       "start training: rank 0 computes on {}, rank {} on {}: let every rank see a GPU, or set "
-       "train.device to \"cpu\"",
-       name(on_gpu[0]), other - on_gpu.begin(), name(*other));
-}
-
-JoinedDevice join_device_of(Backend& backend, Communicator& communicator) {
-  require_one_kind(*backend.device, communicator);
-  if (backend.folds == nullptr) return {};
-  return communicator.join_device({*backend.device, *backend.folds});
-}
-
 }  // namespace
 
 Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& backend)
@@ -79,16 +57,11 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
                  : std::make_unique<Dataset>(config.data.valid, int(positions()),
                                              config.model.vocab_size, "data.valid",
                                              config.data.tokenizer)),
-      joined_(join_device_of(backend, communicator)),
-      watch_(*backend.lanes, [&communicator] { communicator.check(); }),
-      sharded_(plan_, communicator, *backend.lanes, config_.offload),
-      parameters_(sharded_, *backend.ops, backend.on_host(), config_.train),
-      forward_backward_(config_, backend, sharded_, running_, data_),
-      clipping_(config_, backend, sharded_, running_),
-      update_(config_, backend, sharded_, parameters_, running_),
-      state_(sharded_, parameters_),
-      evaluation_{config_, backend, sharded_, parameters_},
-      runner_(*backend.lanes, plan_.step.program, sharded_.memory,
+      model_(config_, plan_, communicator, backend),
+      forward_backward_(config_, backend, model_.sharded, running_, data_),
+      clipping_(config_, backend, model_.sharded, running_),
+      update_(config_, backend, model_.sharded, model_.parameters, running_),
+      runner_(*backend.lanes, plan_.step.program, model_.sharded.memory,
               [this](const Op& op) { return bind(op); }) {}
 
 // The part that carries out an operation.
@@ -97,10 +70,10 @@ std::function<void()> Trainer::bind(const Op& op) {
     case OpPart::kForwardBackward:
       return forward_backward_.bind(op);
     case OpPart::kParameters:
-      return parameters_.bind(op);
+      return model_.parameters.bind(op);
     case OpPart::kGradients:
-      return bind_gradients(sharded_, op.lane == Lane::kComm ? *backend_.comm_ops : *backend_.ops,
-                            op);
+      return bind_gradients(model_.sharded,
+                            op.lane == Lane::kComm ? *backend_.comm_ops : *backend_.ops, op);
     case OpPart::kClipping:
       return clipping_.bind(op);
     case OpPart::kWeightUpdate:
@@ -108,7 +81,7 @@ std::function<void()> Trainer::bind(const Op& op) {
     case OpPart::kOffload:
       return bind_offload(op);
     case OpPart::kEvaluation:
-      break;  // of other programs: evaluation.h
+      break;  // of other programs: forward_pass.h
   }
   GXP_ASSERT(false);
   return {};
@@ -120,7 +93,7 @@ std::function<void()> Trainer::bind_offload(const Op& op) {
   uint64_t bytes = 0;
   for (const Move& move : op.moves) bytes += move.bytes;
   return [this, bytes, stores = op.kind == OpKind::kStore,
-          copy = sharded_.offloaded.bind(op, plan_.step.program, sharded_.memory)] {
+          copy = model_.sharded.offloaded.bind(op, plan_.step.program, model_.sharded.memory)] {
     if (stores && running_.result.skipped) return;
     copy();
     running_.result.offload_bytes += bytes;
@@ -129,24 +102,8 @@ std::function<void()> Trainer::bind_offload(const Op& op) {
 
 void Trainer::record_graphs(WithoutRecording otherwise) { runner_.repeat(repeats, otherwise); }
 
-void Trainer::initialise_weights() {
-  const InitialisationKey key{config_.train.seed, config_.model.layers};
-  const FillTensor random = [&](const HeldTensor& tensor, const Tensor& weight) {
-    initialise(weight, tensor.elements.begin, *tensor.spec, key, *backend_.pool);
-  };
-  const FillTensor model =
-      config_.model.init == "normal"
-          ? random
-          : weights_from(config_.model.init, config_.model, sharded_.rank == 0);
-  const FillTensor adapters =
-      config_.lora.init.empty() ? random : adapters_from(config_.lora.init, architecture());
-  state_.fill_weights([&](const HeldTensor& tensor, const Tensor& weight) {
-    (tensor.spec->adapter ? adapters : model)(tensor, weight);
-  });
-}
-
 void Trainer::continue_from(int64_t steps, uint64_t samples) {
-  sharded_.steps = steps;
+  model_.sharded.steps = steps;
   samples_ = samples;
   forward_backward_.continue_from(samples);
 }
@@ -157,10 +114,10 @@ uint64_t Trainer::samples_per_step() const {
 }
 
 StepResult Trainer::step(bool requests_stop) {
-  const StepMeter meter(sharded_.calls.world());
+  const StepMeter meter(model_.sharded.calls.world());
   const uint64_t samples = samples_per_step();
   StepResult& result = running_.result;
-  result = StepResult{.step = sharded_.steps + 1,
+  result = StepResult{.step = model_.sharded.steps + 1,
                       .loss_scale = clipping_.loss_scale(),
                       .tokens = samples * positions()};
   running_.requests_stop = requests_stop;
@@ -168,7 +125,7 @@ StepResult Trainer::step(bool requests_stop) {
   result.lr =
       learning_rate(config_.lr_schedule, config_.optim.lr, running_.update, config_.train.steps);
   runner_.run(Deadline::after(kComputeTimeout));
-  ++sharded_.steps;
+  ++model_.sharded.steps;
   samples_ += samples;
   meter.finish(running_, runner_);
   return result;

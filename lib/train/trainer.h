@@ -14,19 +14,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <utility>
 #include <vector>
 
-#include "lib/collective/joined_device.h"
 #include "lib/config/run_config.h"
 #include "lib/data/dataset.h"
 #include "lib/train/evaluation.h"
+#include "lib/train/rank_model.h"
 #include "lib/train/step/clipping.h"
 #include "lib/train/step/forward_backward.h"
 #include "lib/train/step/program_runner.h"
 #include "lib/train/step/weight_update.h"
-#include "lib/zero/held_state.h"
-#include "lib/zero/lanes.h"
 
 namespace gxp {
 
@@ -35,48 +32,47 @@ class Trainer {
   // [collective]
   Trainer(const RunConfig& config, Communicator& communicator, Backend& backend);
 
-  // Seeded initial weights, or those of model.init if it names a file. Every rank makes the same.
-  void initialise_weights();
+  // As RankModel's.
+  void initialise_weights() { model_.initialise_weights(); }
   // Continues after `steps` optimizer steps that consumed `samples` samples of the data order.
   void continue_from(int64_t steps, uint64_t samples);
 
   // [collective] One optimizer step. Any rank may request a stop; all learn of it in this step's
   // result.
   StepResult step(bool requests_stop);
-  // [collective] As Evaluation's, of data.valid; only if has_validation().
-  double validate() { return evaluation_.validate(*valid_); }
+  // [collective] The loss of train.valid_batches micro-batches per rank of data.valid; only if
+  // has_validation().
+  double validate() { return evaluate(model_, *valid_, config_.train.valid_batches).mean(); }
   [[nodiscard]] bool has_validation() const { return valid_ != nullptr; }
   // Fingerprints of the files of data.train, as this rank reads them.
   [[nodiscard]] const std::vector<DataFingerprint>& train_data() const { return train_data_; }
   // Likewise of data.valid; only if has_validation().
   [[nodiscard]] std::vector<DataFingerprint> valid_data() const { return valid_->fingerprints(); }
-  // [collective] if is_sharded(). As Evaluation's.
-  std::vector<int32_t> generate(std::vector<int32_t> tokens, int count, double temperature) {
-    return evaluation_.generate(std::move(tokens), count, temperature);
-  }
-
   // From now on a GPU's kernels are recorded as CUDA graphs, one for each operation that launches
   // the same kernels in every step; the bits do not change. Before the first step.
   void record_graphs(WithoutRecording otherwise);
 
+  [[nodiscard]] RankModel& model() { return model_; }
   // The weights and the optimizer state that this rank holds.
-  [[nodiscard]] HeldState& state() { return state_; }
-  [[nodiscard]] const ShardedMemory& memory() const { return sharded_; }
-  [[nodiscard]] const OffloadedMemory& offloaded() const { return sharded_.offloaded; }
-  [[nodiscard]] bool is_sharded() const { return sharded_.is_sharded(); }  // state() is a shard
+  [[nodiscard]] HeldState& state() { return model_.state; }
+  [[nodiscard]] const ShardedMemory& memory() const { return model_.sharded; }
+  [[nodiscard]] const OffloadedMemory& offloaded() const { return model_.sharded.offloaded; }
+  [[nodiscard]] bool is_sharded() const {
+    return model_.sharded.is_sharded();
+  }  // state() is a shard
   [[nodiscard]] Clipping& clipping() { return clipping_; }
   // Runs the program of a step.
   [[nodiscard]] ProgramRunner& runner() { return runner_; }
   [[nodiscard]] const ProgramRunner& runner() const { return runner_; }
   [[nodiscard]] const StepProgram& program() const { return plan_.step.program; }
 
-  [[nodiscard]] int64_t steps_done() const { return sharded_.steps; }
+  [[nodiscard]] int64_t steps_done() const { return model_.sharded.steps; }
   [[nodiscard]] uint64_t samples_consumed() const { return samples_; }
   [[nodiscard]] uint64_t samples_per_step() const;  // on all ranks
   [[nodiscard]] const Architecture& architecture() const { return plan_.architecture; }
   [[nodiscard]] size_t positions() const { return plan_.shape.positions; }
   // Whether the ranks' collectives work on the devices' own memory; if not, why not.
-  [[nodiscard]] const Support& device_collectives() const { return joined_.support(); }
+  [[nodiscard]] const Support& device_collectives() const { return model_.joined.support(); }
 
  private:
   std::function<void()> bind(const Op& op);
@@ -88,17 +84,12 @@ class Trainer {
   const Dataset data_;
   const std::vector<DataFingerprint> train_data_;
   const std::unique_ptr<Dataset> valid_;  // null without data.valid
-  const JoinedDevice joined_;
-  const LaneWatch watch_;  // a failed call ends what waits for the device
-  ShardedMemory sharded_;
+  RankModel model_;
   RunningStep running_;
   uint64_t samples_ = 0;
-  Parameters parameters_;
   ForwardBackward forward_backward_;
   Clipping clipping_;
   WeightUpdate update_;
-  HeldState state_;
-  Evaluation evaluation_;
   ProgramRunner runner_;  // the first to be destroyed: it uses the others
 };
 

@@ -222,6 +222,20 @@ void stage_state(Trainer& trainer, const CheckpointInfo& info, StagedState& stag
   }
 }
 
+uint64_t load_newest_weights(RankModel& model, Communicator& communicator,
+                             const KeyValues& settings) {
+  const std::string& dir = model.config.checkpoint.dir;
+  const std::string newest = find_newest(dir, communicator);
+  if (newest.empty()) fail(ErrorKind::kIo, "resume from {}: there is no checkpoint", dir);
+  const auto checkpoint = rethrow_with_remedy(dir, newest, [&] { return Checkpoint::open(dir); });
+  check_loadable(checkpoint, settings, model.plan.architecture);
+  const uint64_t step = checkpoint.manifest().info.step;
+  model.sharded.steps = int64_t(step);
+  rethrow_with_remedy(dir, newest, [&] { load(checkpoint, communicator, model.state); });
+  if (communicator.rank() == 0) log_info("loaded the weights of {}", checkpoint.path());
+  return step;
+}
+
 bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig& config,
                   const KeyValues& settings) {
   const std::string newest = find_newest(config.checkpoint.dir, communicator);

@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/cudnn/cudnn_plans.h"
 #include "lib/arch/optimizers.h"
+#include "lib/train/generation.h"
 #include "lib/train/step/cuda_backend.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks_of.h"
@@ -278,7 +279,7 @@ TEST_CASE("queued validation and generation have the CPU's bits") {
     const double before = trainer.validate();
     trainer.step(false);
     const double after = trainer.validate();
-    return std::tuple(before, after, trainer.generate({1, 2, 3}, 5, 0.8));
+    return std::tuple(before, after, generate(trainer.model(), {.prompt = {1, 2, 3}, .count = 5}));
   };
   const auto expected =
       run_ranks(2, [&](Communicator& c) { return look(c, make_backend(config.train, 2)); });

@@ -1,4 +1,5 @@
 // Every strategy trains as DDP does, to the bit; and sends what its formula says.
+#include "lib/train/generation.h"
 #include "lib/train/training_state.h"
 #include "tests/catch.h"
 #include "tests/combinations.h"
@@ -182,8 +183,8 @@ TEST_CASE("sharded ranks validate and generate as DDP does", "[train]") {
       trainer.initialise_weights();
       for (int step = 0; step < 2; ++step) trainer.step(false);
       const double loss = trainer.validate();
-      if (c.rank() > 0 && !trainer.is_sharded()) return std::pair(loss, std::vector<int32_t>());
-      return std::pair(loss, trainer.generate({1, 2, 3}, 40, 1.0));
+      if (c.rank() > 0 && !trainer.is_sharded()) return std::pair(loss, Tokens());
+      return std::pair(loss, generate(trainer.model(), {.prompt = {1, 2, 3}, .count = 20}));
     });
   };
   const auto ddp = outcome("ddp");

@@ -107,23 +107,6 @@ TEST_CASE("validation gives the loss that a step on the same rows has", "[train]
   CHECK(losses[1].first == losses[0].first);
 }
 
-TEST_CASE("generated text continues the prompt, within the vocabulary, from a seed", "[train]") {
-  const RunConfig config = golden_config("gpt2-accum", 1);
-  const auto generate = [&](double temperature) {
-    return run_ranks(1, [&](Communicator& communicator) {
-      Backend backend = make_backend(config.train, 1);
-      Trainer trainer(config, communicator, backend);
-      trainer.initialise_weights();
-      return trainer.generate({1, 2, 3}, 40, temperature);  // more than the context's 24 positions
-    })[0];
-  };
-  const std::vector<int32_t> tokens = generate(1.0);
-  REQUIRE(tokens.size() == 43);
-  CHECK(tokens[2] == 3);
-  for (const int32_t token : tokens) CHECK((token >= 0 && token < 61));
-  CHECK(generate(1.0) == tokens);
-}
-
 TEST_CASE("metrics keep the lines of the steps before a resume, and none of the later ones",
           "[train]") {
   const TemporaryDirectory directory;
