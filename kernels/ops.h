@@ -133,8 +133,9 @@ struct LinearBackward {
   Tensor dweight = {};  // (K, M) and (M), stored, or added if `accumulate`; each may be empty
   Tensor dbias = {};    // from dout before any rounding
   ConstTensor dout = {};
-  Tensor in = {};  // if `of_gelu` the GELU's argument, which becomes its value unless that is given;
-              // `largest` is the value's
+  Tensor in =
+      {};  // if `of_gelu` the GELU's argument, which becomes its value unless that is given;
+           // `largest` is the value's
   ConstTensor weight = {};
   bool of_gelu = false;
   Tensor activated = {};  // the value that linear_gelu made, read only; may be left out (empty)

@@ -10,9 +10,9 @@
 namespace gxp {
 
 struct AdapterConfig {
-  LoraConfig lora;
+  LoraConfig lora = {};
   bool transposed = false;  // of (inputs, outputs) matrices: fan_in_fan_out
-  std::string base;         // base_model_name_or_path
+  std::string base = {};    // base_model_name_or_path
 };
 
 // kConfig, naming `path` and the key: an adapter of a kind that gxp does not compute. kCorrupt: no

@@ -226,7 +226,7 @@ struct Decoder {
   [[nodiscard]] size_t cached_channels() const {
     return has_one_qkv() ? query_channels() + 2 * key_channels() : key_channels();
   }
-  [[nodiscard]] bool is_fused_gelu() const {                                  // Ops::linear_gelu
+  [[nodiscard]] bool is_fused_gelu() const {  // Ops::linear_gelu
     return !kind.gated && kind.inputs_first && activation == Activation::kGeluTanh &&
            matrix(Matrix::kUp).adapter < 0 && matrix(Matrix::kDown).adapter < 0;
   }

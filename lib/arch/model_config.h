@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/base/decoder/activation.h"
 #include "lib/base/choice.h"
+#include "lib/base/decoder/activation.h"
 #include "lib/base/schema.h"
 
 namespace gxp {
@@ -56,15 +56,15 @@ struct ModelConfig {
   double rope_beta_fast = 32, rope_beta_slow = 1;
   bool rope_truncate = true;
   double rope_attention_factor = 0;  // 0: by the scaling
-  std::string unrotated_layers;
+  std::string unrotated_layers = {};
   int window = 0;  // 0: none
   std::string window_layers = "all";
   double attention_scale = 0;  // 0: 1 / sqrt(head size)
   bool attention_scale_by_layer = false;
   double score_cap = 0, logit_cap = 0;  // 0: none
   double embedding_scale = 1, residual_scale = 1, logit_divisor = 1;
-  int pad_token = -1;  // -1: none
-  std::string config;  // "": none
+  int pad_token = -1;       // -1: none
+  std::string config = {};  // "": none
   std::string init = "normal";
 
   // The sizes, with the default in place of a 0 above.

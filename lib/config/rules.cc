@@ -131,8 +131,9 @@ std::string offloaded_state_is_elementwise(const RunConfig& run) {
 
 std::string offloaded_state_is_of_all(const RunConfig& run) {
   if (!offloads(run) || !freezes_some(run)) return "";
-  return fmt::format("must be none with {}, is {}: offload needs the optimizer state of all tensors",
-                     run.lora.rank > 0 ? "lora.rank" : "train.frozen", run.offload.optimizer);
+  return fmt::format(
+      "must be none with {}, is {}: offload needs the optimizer state of all tensors",
+      run.lora.rank > 0 ? "lora.rank" : "train.frozen", run.offload.optimizer);
 }
 
 std::string offloaded_state_is_in_tiles(const RunConfig& run) {

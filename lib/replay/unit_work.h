@@ -35,12 +35,12 @@ struct UnitWork {
   bool float8;     // operands of products
   bool keeps_codes;
   std::vector<LinearWork> linears;
-  std::vector<const TensorSpec*> vectors;  // of the norms, without biases
+  std::vector<const TensorSpec*> vectors;   // of the norms, without biases
   std::vector<const TensorSpec*> adapters;  // matrices of LoRA, each with a product of its own
   double queries;
-  double keys;  // channels; as many values
-  bool gated;     // the MLP
-  bool rotates;   // queries and keys, by their positions
+  double keys;   // channels; as many values
+  bool gated;    // the MLP
+  bool rotates;  // queries and keys, by their positions
 };
 
 inline UnitWork::UnitWork(const RunPlan& plan, int unit)

@@ -168,7 +168,8 @@ const std::vector<BadLine>& bad_lines() {
       {"[train]\nattention = 'cudnn'\nprecision = 'bf16'\n[model]\nfamily = 'mistral'\nwindow = 64",
        "run.toml:4: train.attention: must be auto or own with model.window 64; cuDNN's graph has "
        "no window"},
-      {"[train]\nattention = 'cudnn'\nprecision = 'bf16'\n[model]\nfamily = 'gemma2'\nscore_cap = 50",
+      {"[train]\nattention = 'cudnn'\nprecision = 'bf16'\n[model]\nfamily = 'gemma2'\nscore_cap = "
+       "50",
        "run.toml:4: train.attention: must be auto or own with model.score_cap 50; cuDNN's graph "
        "has no cap"},
       {"[train]\nmatmul = 'fp8'\nprecision = 'fp16'",

@@ -54,16 +54,19 @@ std::string name_in(const ModelInJson& in, const std::string& key) {
              : std::string(row->other);
 }
 
+// Whether GPT-2's class reads the key in place of a computed one, which says nothing else.
+bool is_other_name(const ModelInJson& in, const std::string& key) {
+  return in.family.name == "gpt2" && std::ranges::any_of(kGpt2Names, [&](const OtherName& row) {
+           const std::string own(row.own);
+           return row.other == key && (!in.told.contains(own) || in.told[own] == in.told[key]);
+         });
+}
+
 // A key that no setting says, with a value that may change the computation.
 std::string other_key_problem(const ModelInJson& in) {
   for (const auto& [key, value] : in.told.items()) {
     const bool is_off = key == "sliding_window" && value_of(in.told, "use_sliding_window") == false;
-    const bool is_other_name =
-        in.family.name == "gpt2" && std::ranges::any_of(kGpt2Names, [&](const OtherName& row) {
-          const std::string own(row.own);
-          return row.other == key && (!in.told.contains(own) || in.told[own] == value);
-        });
-    if (value.is_null() || is_off || is_other_name || is_read(in.family, key) ||
+    if (value.is_null() || is_off || is_other_name(in, key) || is_read(in.family, key) ||
         has_no_effect(in.family, key))
       continue;
     const Json* only = only_value(in.family, key);

@@ -18,7 +18,7 @@ namespace {
 
 // One adapter: W(outputs, inputs) += factor * B(outputs, rank) A(rank, inputs).
 struct Pair {
-  std::vector<float> a, b;
+  std::vector<float> a = {}, b = {};
   uint64_t rank = 0, inputs = 0, outputs = 0;
   double factor = 1;
   bool transposed = false;  // W is stored (inputs, outputs)
