@@ -23,8 +23,8 @@ struct GenerationRequest {
   std::function<void()> finish = {};  // likewise, at the end
 };
 
-// [collective] if the memory is sharded; else a rank calls it for itself. Returns the prompt and what
-// follows it. Generation also ends, with a warning, when the model has seen model.context tokens.
+// [collective] if the memory is sharded; else a rank calls it for itself. Returns the prompt and
+// what follows it. Generation also ends, with a warning, when the model has seen model.context tokens.
 //   Cost  a pass over the prompt, then one over a position for each token: keys and values of all
 //         earlier positions are kept, on the device.
 Tokens generate(RankModel& model, const GenerationRequest& request);

@@ -64,8 +64,8 @@ Retention retention_of(const CheckpointConfig& checkpoint);
 bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig& config,
                   const KeyValues& settings);
 
-// [collective] Fills the weights alone, in the same way; `settings` are the run's, flattened. Returns
-// the checkpoint's step. Errors: likewise; kIo also if there is none.
+// [collective] Fills the weights alone, in the same way; `settings` are the run's, flattened.
+// Returns the checkpoint's step. Errors: likewise; kIo also if there is none.
 uint64_t load_newest_weights(RankModel& model, Communicator& communicator,
                              const KeyValues& settings);
 

@@ -1,7 +1,7 @@
 // Attention of a few queries over cached keys and values. A block makes up to kThreads channels of
-// one query's output; a head with more channels takes several blocks, which compute the scores again
-// each. For a tile of keys: a warp makes the score of one key after the other, then each thread adds
-// up its channel of the values. Online softmax: Milakov & Gimelshein, arXiv:1805.02867.
+// one query's output; a head with more channels takes several blocks, which compute the scores
+// again each. For a tile of keys, a warp makes the score of one key after the other; then each
+// thread adds up its channel of the values. Online softmax: arXiv:1805.02867.
 #include "kernels/cuda/attention/attention_head.cuh"
 #include "kernels/cuda/attention/attention_launch.h"
 #include "kernels/cuda/half.cuh"
