@@ -81,6 +81,26 @@ size_t complete_bytes(std::string_view text) {
   return text.size() - begin < length ? begin : text.size();
 }
 
+void add_sampling_options(CLI::App& app, Sampling& sampling, CLI::Option* generate) {
+  add_number_option(app, "--temperature", sampling.temperature, 0, 1e6,
+                    "Divisor of the logits. Lower is more predictable; 0: always the likeliest "
+                    "token")
+      ->type_name("T")
+      ->needs(generate);
+  add_number_option(app, "--top-k", sampling.top_k, 0, INT_MAX,
+                    "Draw from the K likeliest tokens only; 0: from all")
+      ->type_name("K")
+      ->needs(generate);
+  add_number_option(app, "--top-p", sampling.top_p, 0, 1,
+                    "Then only from the fewest likeliest tokens whose probabilities add up to P")
+      ->type_name("P")
+      ->needs(generate);
+  add_number_option(app, "--min-p", sampling.min_p, 0, 1,
+                    "Then only from those with at least P times the largest probability")
+      ->type_name("P")
+      ->needs(generate);
+}
+
 }  // namespace
 
 bool reads_bytes(const RunConfig& run) {
@@ -137,23 +157,7 @@ void add_generation_options(CLI::App& app, GenerationOptions& options) {
         ->type_name("IDS")
         ->needs(generate)
         ->excludes("--prompt");
-    add_number_option(app, "--temperature", options.sampling.temperature, 0, 1e6,
-                      "Divisor of the logits. Lower is more predictable; 0: always the likeliest "
-                      "token")
-        ->type_name("T")
-        ->needs(generate);
-    add_number_option(app, "--top-k", options.sampling.top_k, 0, INT_MAX,
-                      "Draw from the K likeliest tokens only; 0: from all")
-        ->type_name("K")
-        ->needs(generate);
-    add_number_option(app, "--top-p", options.sampling.top_p, 0, 1,
-                      "Then only from the fewest likeliest tokens whose probabilities add up to P")
-        ->type_name("P")
-        ->needs(generate);
-    add_number_option(app, "--min-p", options.sampling.min_p, 0, 1,
-                      "Then only from those with at least P times the largest probability")
-        ->type_name("P")
-        ->needs(generate);
+    add_sampling_options(app, options.sampling, generate);
     app.add_option("--stop", options.stops,
                    "Token ids or texts, any of which ends generation and is printed last")
         ->type_name("TOKEN...")
