@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "lib/config/run_config.h"
-#include "lib/train/generation.h"
+#include "lib/train/model/generation.h"
 
 namespace CLI {
 class App;

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "lib/ckpt/named_tensors.h"
-#include "lib/train/evaluation.h"
-#include "lib/train/generation.h"
+#include "lib/train/model/evaluation.h"
+#include "lib/train/model/generation.h"
 
 namespace gxp {
 

@@ -20,7 +20,7 @@
 #include "lib/ckpt/huggingface/model_check.h"
 #include "lib/ckpt/peft/peft.h"
 #include "lib/optim/lr_schedule.h"
-#include "lib/train/weights_file.h"
+#include "lib/train/model/weights_file.h"
 
 namespace gxp {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "lib/ckpt/named_tensors.h"
 #include "lib/config/run_config.h"
-#include "lib/train/generation.h"
+#include "lib/train/model/generation.h"
 #include "lib/train/step/backend.h"
 
 namespace gxp {

@@ -18,8 +18,8 @@
 
 #include "lib/config/run_config.h"
 #include "lib/data/dataset.h"
-#include "lib/train/evaluation.h"
-#include "lib/train/rank_model.h"
+#include "lib/train/model/evaluation.h"
+#include "lib/train/model/rank_model.h"
 #include "lib/train/step/clipping.h"
 #include "lib/train/step/forward_backward.h"
 #include "lib/train/step/program_runner.h"

@@ -14,9 +14,9 @@
 #include "lib/optim/lr_schedule.h"
 #include "lib/shard/layout.h"
 #include "lib/train/data_checks.h"
+#include "lib/train/model/weights_file.h"
 #include "lib/train/resume_checks.h"
 #include "lib/train/shared_reading.h"
-#include "lib/train/weights_file.h"
 
 namespace gxp {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "kernels/cuda/cudnn/cudnn_plans.h"
 #include "lib/arch/optimizers.h"
-#include "lib/train/generation.h"
+#include "lib/train/model/generation.h"
 #include "lib/train/step/cuda_backend.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks_of.h"

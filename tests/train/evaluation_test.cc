@@ -1,5 +1,5 @@
 // The loss of all of data.valid, by runs that make no steps.
-#include "lib/train/evaluation.h"
+#include "lib/train/model/evaluation.h"
 
 #include <fstream>
 

@@ -1,5 +1,5 @@
 // Generated tokens.
-#include "lib/train/generation.h"
+#include "lib/train/model/generation.h"
 
 #include <filesystem>
 

@@ -1,4 +1,4 @@
-#include "lib/train/sampling.h"
+#include "lib/train/model/sampling.h"
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // Every strategy trains as DDP does, to the bit; and sends what its formula says.
-#include "lib/train/generation.h"
+#include "lib/train/model/generation.h"
 #include "lib/train/training_state.h"
 #include "tests/catch.h"
 #include "tests/combinations.h"

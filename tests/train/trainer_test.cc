@@ -8,9 +8,9 @@
 
 #include "lib/base/log.h"
 #include "lib/train/metrics.h"
+#include "lib/train/model/weights_file.h"
 #include "lib/train/progress.h"
 #include "lib/train/resume_checks.h"
-#include "lib/train/weights_file.h"
 #include "tests/catch.h"
 #include "tests/train/golden.h"
 #include "tests/train/golden_model.h"

@@ -1,4 +1,4 @@
-#include "lib/train/forward_pass.h"
+#include "lib/train/model/forward_pass.h"
 
 #include <utility>
 

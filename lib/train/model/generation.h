@@ -5,8 +5,8 @@
 #include <functional>
 #include <vector>
 
-#include "lib/train/rank_model.h"
-#include "lib/train/sampling.h"
+#include "lib/train/model/rank_model.h"
+#include "lib/train/model/sampling.h"
 
 namespace gxp {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lib/model/model.h"
-#include "lib/train/rank_model.h"
+#include "lib/train/model/rank_model.h"
 #include "lib/train/step/program_runner.h"
 #include "lib/train/step/unit_binding.h"
 

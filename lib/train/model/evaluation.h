@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "lib/data/dataset.h"
-#include "lib/train/rank_model.h"
+#include "lib/train/model/rank_model.h"
 
 namespace gxp {
 

@@ -1,4 +1,4 @@
-#include "lib/train/weights_file.h"
+#include "lib/train/model/weights_file.h"
 
 #include <algorithm>
 #include <cmath>

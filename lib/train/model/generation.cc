@@ -1,4 +1,4 @@
-#include "lib/train/generation.h"
+#include "lib/train/model/generation.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 
 #include "lib/base/log.h"
 #include "lib/collective/communicator.h"
-#include "lib/train/forward_pass.h"
+#include "lib/train/model/forward_pass.h"
 
 namespace gxp {
 namespace {

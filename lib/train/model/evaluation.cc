@@ -1,11 +1,11 @@
-#include "lib/train/evaluation.h"
+#include "lib/train/model/evaluation.h"
 
 #include <algorithm>
 #include <array>
 
 #include "lib/collective/communicator.h"
 #include "lib/data/batch_loader.h"
-#include "lib/train/forward_pass.h"
+#include "lib/train/model/forward_pass.h"
 
 namespace gxp {
 namespace {

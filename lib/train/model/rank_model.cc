@@ -1,11 +1,11 @@
-#include "lib/train/rank_model.h"
+#include "lib/train/model/rank_model.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "lib/collective/communicator.h"
 #include "lib/model/initialise.h"
-#include "lib/train/weights_file.h"
+#include "lib/train/model/weights_file.h"
 
 namespace gxp {
 namespace {
