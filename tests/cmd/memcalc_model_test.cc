@@ -42,7 +42,8 @@ TEST_CASE("memcalc counts a config.json's model as its published one", "[cmd]") 
             "num_attention_heads": 8, "num_key_value_heads": 1, "head_dim": 256,
             "intermediate_size": 16384, "vocab_size": 256000, "tie_word_embeddings": null})",
         2506172416},
-       {R"({"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": 12, "n_positions": 1024,
+       {R"({"model_type": "gpt2", "hidden_size": null, "num_hidden_layers": null, "num_attention_heads": null,
+           "num_key_value_heads": null, "intermediate_size": null, "max_position_embeddings": null, "n_embd": 768, "n_layer": 12, "n_head": 12, "n_positions": 1024,
             "vocab_size": 50257, "tie_word_embeddings": null})",
         124439808}}));
   const std::string path = make_config(scratch, Json::parse(changes));
@@ -112,7 +113,9 @@ TEST_CASE("memcalc refuses a model's file in one line that says why", "[cmd]") {
        {R"({"model_type": null})", 2, "model_type is absent"},
        {R"({"architectures": ["LlamaForRewardModel"]})", 2, "architectures is LlamaForRewardModel"},
        {R"({"architectures": ["GPT2DoubleHeadsModel"]})", 2, "GPT2DoubleHeadsModel"},
-       {R"({"model_type": "gpt2", "add_cross_attention": true})", 2, "add_cross_attention is true"},
+       {R"({"model_type": "gpt2", "num_key_value_heads": null, "intermediate_size": null,
+           "add_cross_attention": true})",
+        2, "add_cross_attention is true"},
        {R"({"model_type": "t5", "is_encoder_decoder": true})", 2, "model_type is t5"},
        {R"({"hidden_size": "wide"})", 2, "hidden_size is wide, not a positive number"},
        {R"({"num_hidden_layers": 0})", 2, "num_hidden_layers is 0"},

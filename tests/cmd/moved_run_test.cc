@@ -41,6 +41,7 @@ TEST_CASE("a run that goes on says what the checkpoint does not record", "[cmd]"
   CHECK_THAT(
       outcome.err,
       Contains("not recorded in the checkpoint, taken from this run: model.heads, model.norm_eps, "
+               "model.activation, model.attention_scale, model.attention_scale_by_layer, "
                "data.order, data.sequence, train.seed\n"));
   CHECK_THAT(outcome.err, !Contains("warn"));
   CHECK_THAT(go_on("zero2", {}).err, !Contains("does not record samples consumed"));
