@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "lib/arch/adapter_config.h"
-#include "lib/arch/config_json/config_json.h"
 #include "lib/base/json/json.h"
 #include "lib/base/text_file.h"
 #include "lib/config/rules.h"
@@ -24,8 +23,7 @@ Json read_object(const std::string& file) {
 }
 
 ModelSource source_in(const std::string& file, const Json& config) {
-  ModelReading reading = read_model(config);
-  if (reading.obstacle.empty()) reading.obstacle = first_model_problem(reading.model);
+  ModelReading reading = read_checked_model(config);
   return {file, std::move(reading.model), std::move(reading.obstacle)};
 }
 
@@ -60,6 +58,12 @@ std::optional<LoraConfig> adapter_at(const std::string& init) {
   if (!is_file(file)) return std::nullopt;
   return read_adapter_config(read_text_file(file, kMaxConfigBytes, "adapter_config.json"), file)
       .lora;
+}
+
+ModelReading read_checked_model(const Json& config) {
+  ModelReading reading = read_model(config);
+  if (reading.obstacle.empty()) reading.obstacle = first_model_problem(reading.model);
+  return reading;
 }
 
 std::string first_model_problem(const ModelConfig& model) {

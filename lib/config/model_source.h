@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "lib/arch/config_json/config_json.h"
 #include "lib/arch/lora_config.h"
 #include "lib/arch/model_config.h"
 
@@ -26,6 +27,9 @@ ModelSource source_of_shape(const std::string& path);
 
 // Of a PEFT directory; nothing if `init` is none. Errors: those of read_adapter_config().
 std::optional<LoraConfig> adapter_at(const std::string& init);
+
+// read_model(), whose obstacle is also a check of a setting or a rule of [model] that does not hold.
+ModelReading read_checked_model(const Json& config);
 
 // The first check of a setting, or rule of [model], that the model does not hold: "model.hidden
 // must be at most 1048576, is 2000000"; "" if there is none.

@@ -59,14 +59,12 @@ bool is_old_gpt2(const KeyValues& told) {
 }  // namespace
 
 KeyValues read_model_config(std::string_view text, const std::string& path) {
-  const Json config = parse_config(text, path);
-  if (!describe_obstacle(text, path).empty()) return {};
-  return settings_of(read_model(config).model);
+  const ModelReading reading = read_checked_model(parse_config(text, path));
+  return reading.obstacle.empty() ? settings_of(reading.model) : KeyValues();
 }
 
 std::string describe_obstacle(std::string_view text, const std::string& path) {
-  const ModelReading reading = read_model(parse_config(text, path));
-  return reading.obstacle.empty() ? first_model_problem(reading.model) : reading.obstacle;
+  return read_checked_model(parse_config(text, path)).obstacle;
 }
 
 std::string describe_dropout(std::string_view text, const std::string& path) {
@@ -83,13 +81,13 @@ KeyValues settings_of(const ModelConfig& model) {
   return told;
 }
 
-std::string take_settings(const KeyValues& told, RunConfig& run,
+std::string take_settings(std::string_view section, const KeyValues& told, RunConfig& run,
                           std::vector<const Setting*>* taken) {
-  constexpr std::string_view kSection = "model.";
   for (const auto& [key, text] : told) {
-    if (!key.starts_with(kSection) || key == "model.init" || key == "model.config") continue;
+    const size_t dot = key.find('.');
+    if (key.substr(0, dot) != section || key.ends_with(".init") || key == "model.config") continue;
     if (key == "model.tied_head" && is_old_gpt2(told)) continue;
-    const Setting* setting = find_setting("model", std::string_view(key).substr(kSection.size()));
+    const Setting* setting = find_setting(section, std::string_view(key).substr(dot + 1));
     auto value = parse_toml_value(text);
     if (setting == nullptr || !value) return fmt::format("{} = {} is not supported", key, text);
     if (const auto problem = accept(*setting, *value); !problem.empty())
@@ -113,7 +111,7 @@ ModelConfig model_of(const KeyValues& told) {
          "config.json whose model_type is {}",
          kAct, missing, families_in_words());
   RunConfig run;
-  std::string problem = take_settings(told, run);
+  std::string problem = take_settings("model", told, run);
   if (problem.empty()) problem = first_model_problem(run.model);
   if (!problem.empty()) fail(ErrorKind::kConfig, "{}: {}", kAct, problem);
   return run.model;

@@ -34,9 +34,9 @@ KeyValues settings_of(const ModelConfig& model);
 // From settings as settings_of() or a run gives them. kConfig: a size is missing, or they make no
 // model.
 ModelConfig model_of(const KeyValues& settings);
-// Puts the values of model.* into `run`, and the settings into `taken`. Returns "" or what is wrong
-// with one.
-std::string take_settings(const KeyValues& told, RunConfig& run,
+// Puts the values of a section, "model" or "lora", into `run`, but for paths, and the settings into
+// `taken`. Returns "" or what is wrong with one.
+std::string take_settings(std::string_view section, const KeyValues& told, RunConfig& run,
                           std::vector<const Setting*>* taken = nullptr);
 // A size without which there is no model_of(): "model.heads"; "" if all are told.
 std::string missing_size(const KeyValues& told);

@@ -51,7 +51,7 @@ std::string setting_mismatch(const KeyValues& told, const ModelConfig& model) {
   RunConfig ours, theirs;
   ours.model = theirs.model = model;
   std::vector<const Setting*> taken;
-  if (auto problem = take_settings(told, theirs, &taken); !problem.empty()) return problem;
+  if (auto problem = take_settings("model", told, theirs, &taken); !problem.empty()) return problem;
   const Family& family = find_family(model.family);
   const bool same_family = theirs.model.family == model.family;  // else settings mean other things
   if (same_family) {
@@ -75,7 +75,7 @@ std::string setting_mismatch(const KeyValues& told, const ModelConfig& model) {
 // The model that the file tells, if it tells all of it that has no default.
 std::optional<ModelConfig> told_model(const KeyValues& told) {
   RunConfig run;
-  if (!missing_size(told).empty() || !take_settings(told, run).empty() ||
+  if (!missing_size(told).empty() || !take_settings("model", told, run).empty() ||
       !first_model_problem(run.model).empty())
     return std::nullopt;
   return run.model;

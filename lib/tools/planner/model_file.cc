@@ -96,13 +96,11 @@ ModelConfig read_sizes(const Json& config, const std::string& where) {
   const auto names = family_names();
   const bool is_known = std::ranges::find(names, type) != names.end();
   const ModelReading read =
-      read_model(is_known ? without_other_keys(config, type.get<std::string>()) : config);
-  const std::string problem =
-      read.obstacle.empty() ? first_model_problem(read.model) : read.obstacle;
-  if (!problem.empty())
+      read_checked_model(is_known ? without_other_keys(config, type.get<std::string>()) : config);
+  if (!read.obstacle.empty())
     fail(ErrorKind::kConfig,
          "{}: {}; use --params with the number of parameters, or the weights' .safetensors", where,
-         problem);
+         read.obstacle);
   return read.model;
 }
 
