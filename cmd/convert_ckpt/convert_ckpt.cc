@@ -170,7 +170,8 @@ int run(const ConvertOptions& options) {
     log_warn("{}: gxp cannot keep these parts of its optimizer: {}", options.source,
              joined(tensors.optimizer.lost, "; "));
   if (options.inspect) add_inspection(tensors, options.hash, report);
-  if (const auto reason = foreign_model(tensors); target != nullptr && !reason.empty())
+  if (const auto reason = foreign_model(without_adapters(tensors));
+      target != nullptr && !reason.empty())
     log_warn("{}: {}: tensors and config.json are kept, but gxp cannot train the model",
              options.source, reason);
   if (target != nullptr) convert(std::move(tensors), *target, options, report);

@@ -6,6 +6,7 @@
 #include "lib/base/text/joined.h"
 #include "lib/ckpt/huggingface/model_check.h"
 #include "lib/ckpt/huggingface/model_tensors.h"
+#include "lib/ckpt/peft/peft.h"
 #include "lib/config/strategy.h"
 
 namespace gxp {
@@ -83,7 +84,7 @@ void add_inspection(const NamedTensors& tensors, bool hash, Report& report) {
   report.facts.push_back({{"optimizer_state", "optimizer state"}, optimizer_state_of(tensors)});
   if (const std::string family = family_told(tensors.config); !family.empty())
     report.facts.push_back({{"model"}, family});
-  if (const std::string problem = model_problem(tensors); !problem.empty())
+  if (const std::string problem = model_problem(without_adapters(tensors)); !problem.empty())
     report.facts.push_back({{"model_problem", "gxp does not train it"}, problem});
 }
 

@@ -16,6 +16,7 @@ struct LoraConfig {
   bool rslora = false;
   std::string init = {};  // "": a random start
 
+  bool operator==(const LoraConfig&) const = default;
   // What the adapter's product is multiplied with.
   [[nodiscard]] double factor() const;
 

@@ -218,9 +218,16 @@ std::string export_has_directory(const RunConfig& run) {
   return "needs a directory in checkpoint.dir";
 }
 
+std::string adapters_have_a_rank(const RunConfig& run) {
+  const LoraConfig& lora = run.lora;
+  if (lora.rank > 0 || lora == LoraConfig{.init = lora.init}) return "";
+  return "must be above 0 for the other settings of [lora]; set it, or leave them out";
+}
+
 constexpr Rule kRules[] = {
     {"model.heads", "model.hidden", heads_divide_hidden},
     {"model.kv_heads", "model.heads", kv_heads_divide_heads},
+    {"lora.rank", "lora.init", adapters_have_a_rank},
     {"data.train", "", train_names_files},
     {"data.sequence", "model.context", row_fits_context},
     {"train.valid_every", "data.valid", validation_has_files},

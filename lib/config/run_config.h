@@ -85,7 +85,8 @@ struct CheckpointConfig {
           "whose bytes are those that a single rank would write.");
     field("export", &S::export_type,
           "Also write each checkpoint's weights, in this type, as a Hugging Face directory "
-          "step-N/huggingface. Rank 0 writes it in the background.");
+          "step-N/huggingface. Rank 0 writes it in the background. Of runs with [lora]: the "
+          "adapters alone, as a directory of PEFT.");
   }
 };
 

@@ -57,6 +57,21 @@ TEST_CASE("an adapter of another kind is refused by its key", "[ckpt]") {
   CHECK(caught.says(key));
 }
 
+TEST_CASE("what a checkpoint says of its adapters is not replaced by a default", "[ckpt]") {
+  NamedTensors adapter = read_checkpoint(kAdapters + "qwen3-lora-qv");
+  adapter.metadata.clear();
+  const TemporaryDirectory directory;
+  const auto write = [&](const std::string& alpha) {
+    NamedTensors changed = adapter;
+    for (auto& [key, value] : changed.config)
+      if (key == "lora.alpha") value = alpha;
+    write_checkpoint(changed, find_format("peft"), directory / "adapter", {.replace = true});
+  };
+  write("32.0");
+  CHECK(find_value(read_checkpoint(directory / "adapter").config, "lora.alpha") == "32.0");
+  CHECK(error_of([&] { write("-1.0"); }).says("lora.alpha must be positive"));
+}
+
 TEST_CASE("an adapter of another model is not merged", "[ckpt]") {
   const Caught caught = error_of([&] {
     merge_adapters(read_checkpoint(kAdapters + "qwen3"),

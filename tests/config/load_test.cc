@@ -165,6 +165,9 @@ const std::vector<BadLine>& bad_lines() {
       {"[train]\nrounding = 'stochastic'",
        "run.toml:4: train.rounding: must be nearest with train.precision fp32; stochastic is for "
        "bf16"},
+      {"[lora]\nalpha = 32.0",
+       "run.toml: lora.rank: must be above 0 for the other settings of [lora]; set it, or leave "
+       "them out"},
       {"[train]\nattention = 'cudnn'\nprecision = 'bf16'\n[model]\nfamily = 'mistral'\nwindow = 64",
        "run.toml:4: train.attention: must be auto or own with model.window 64; cuDNN's graph has "
        "no window"},

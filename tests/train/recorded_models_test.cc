@@ -5,6 +5,7 @@
 #include "lib/ckpt/format.h"
 #include "lib/config/load.h"
 #include "lib/config/print.h"
+#include "tests/error_of.h"
 #include "tests/train/golden.h"
 #include "tests/train/reference_files.h"
 
@@ -118,6 +119,20 @@ TEST_CASE("the first gradients of adapters are PEFT's", "[train]") {
       CHECK(length_of(expected) < 1e-4 * scale);
     }
   }
+}
+
+TEST_CASE("a run does not begin with adapters of which only the numbers are there", "[train]") {
+  const TemporaryDirectory directory;
+  const std::string rows = directory.path() + "/rows.i32";
+  const NamedTensors reference = reference_of("qwen3");
+  write_rows(rows, reference);
+  const RunConfig config =
+      five_steps(rows, reference, 1,
+                 {"model.init=" + kRecorded + "qwen3", "lora.rank=4", "lora.targets=q_proj,v_proj",
+                  "lora.init=" + kRecorded + "qwen3-lora-qv/adapter_model.safetensors"});
+  const Caught caught = error_of([&] { train_on_ranks(config, 1); });
+  CHECK(caught.kind == ErrorKind::kConfig);
+  CHECK(caught.says("not a directory as PEFT saves them"));
 }
 
 TEST_CASE("an adapter starts as nothing, and resumes and converts to the same bits", "[train]") {

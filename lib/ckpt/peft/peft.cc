@@ -8,6 +8,7 @@
 #include "lib/arch/family.h"
 #include "lib/base/error.h"
 #include "lib/ckpt/file.h"
+#include "lib/ckpt/huggingface/config_json.h"
 #include "lib/ckpt/huggingface/model_tensors.h"
 #include "lib/ckpt/peft/adapters.h"
 #include "lib/ckpt/safetensors/safetensors.h"
@@ -70,12 +71,8 @@ AdapterConfig adapter_of(const NamedTensors& tensors) {
   const auto text = tensors.metadata.find(kAdapterText);
   if (text != tensors.metadata.end()) return read_adapter_config(text->second, kConfigName);
   RunConfig run;
-  for (const Setting& setting : gxp::settings()) {
-    if (setting.section != "lora" || setting.key == "init") continue;
-    const auto told = find_value(tensors.config, setting.name());
-    auto value = told ? parse_toml_value(*told) : std::nullopt;
-    if (value && accept(setting, *value).empty()) setting.set(run, *value);
-  }
+  if (const auto problem = take_settings("lora", tensors.config, run); !problem.empty())
+    fail(ErrorKind::kCorrupt, "read adapters: {}", problem);
   if (run.lora.rank == 0)
     fail(ErrorKind::kConfig,
          "read adapters: the source has none; take a checkpoint of a run with [lora], or a PEFT "

@@ -11,6 +11,7 @@
 #include "lib/ckpt/format.h"
 #include "lib/ckpt/huggingface/config_json.h"
 #include "lib/ckpt/huggingface/model_check.h"
+#include "lib/ckpt/peft/peft.h"
 
 namespace gxp {
 namespace {
@@ -99,7 +100,12 @@ FillTensor weights_from(const std::string& path, const ModelConfig& model, bool 
 }
 
 FillTensor adapters_from(const std::string& path, const Architecture& architecture) {
-  auto file = std::make_shared<const NamedTensors>(read_checkpoint(path));
+  if (!is_peft(path))
+    fail(ErrorKind::kConfig,
+         "load adapters from {}: it is not a directory as PEFT saves them; gxp convert-ckpt --to "
+         "peft makes one of a run with [lora]",
+         path);
+  auto file = std::make_shared<const NamedTensors>(read_peft(path));
   std::set<std::string> places;
   for (const UnitSpec& unit : architecture.units) {
     for (const TensorSpec& spec : unit.tensors) {

@@ -21,8 +21,8 @@ using FillTensor = std::function<void(const HeldTensor&, const Tensor& weight)>;
 // and the dropout with which the model was trained. Errors, some when a tensor is filled: kIo;
 // kCorrupt, also of weights that are NaN or infinite; kConfig: it is of another model.
 FillTensor weights_from(const std::string& path, const ModelConfig& model, bool reports);
-// The adapters of the architecture, from a directory of PEFT's or a checkpoint of a run that has
-// them. Errors: the same; kConfig also if it has others.
+// The adapters of the architecture, from a directory of PEFT's. Errors: the same; kConfig also if it
+// has others.
 FillTensor adapters_from(const std::string& path, const Architecture& architecture);
 
 // kCorrupt, naming `name` and the first element that is NaN or infinite: such a model has no finite
