@@ -152,8 +152,10 @@ NamedTensors read_huggingface(const std::string& path) {
   check_head(parse_python_json(text, file), result, file);
   result.metadata[kConfigText] = text;
   if (!foreign_model(result).empty()) result.config.clear();
-  if (!result.config.empty())
-    result = with_family_names(std::move(result), model_of(result.config));
+  if (!result.config.empty()) {
+    const ModelConfig model = model_of(result.config);
+    result = with_family_names(std::move(result), model);
+  }
   result.companions = find_companions(path);
   return result;
 }
