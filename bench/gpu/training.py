@@ -8,10 +8,12 @@ import random
 import statistics
 import subprocess
 import tempfile
+import time
 
 from gpu.programs import PYTHON, Failed, LeftOut, find_tool, last_lines, read, wait_or_kill
 
 WARM_UP_STEPS = 2
+FIRST_SAMPLE_S = 5  # until nvidia-smi must have told a clock
 GPT2 = {"124M": (12, 768, 12), "774M": (36, 1280, 20), "1.5B": (48, 1600, 25)}
 
 
@@ -146,7 +148,14 @@ class Clocks:
             command = [tool, "--query-gpu=clocks.sm,power.draw,temperature.gpu,clocks_throttle_reasons.active", "--format=csv,noheader,nounits",
                        "--id=0", "-lms", "100"]
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.file, stderr=subprocess.DEVNULL, start_new_session=True)
+            self.wait_for_a_sample()
         return self
+
+    def wait_for_a_sample(self):
+        """So that a short body has one; a GPU that tells nothing costs FIRST_SAMPLE_S."""
+        end = time.monotonic() + FIRST_SAMPLE_S
+        while not os.fstat(self.file.fileno()).st_size and self.process.poll() is None and time.monotonic() < end:
+            time.sleep(0.01)
 
     def __exit__(self, *_):
         if self.process:
