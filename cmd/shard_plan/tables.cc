@@ -61,10 +61,12 @@ void add_units(Report& report, const PlannedStep& step) {
   const BufferSpec& kept = program.buffers[size_t(program.parameters)];
   for (size_t unit = 0; unit < step.plan.layout.units.size(); ++unit) {
     const UnitSpec& spec = step.plan.architecture.units[unit];
-    const size_t elements = step.plan.layout.units[unit].flat.count;
-    table.add_row(unit, step.plan.layout.wrap_of[unit], spec.name, spec.tensors.size(),
-                  spec.parameter_count(), spec.trainable_count(), elements - spec.parameter_count(),
-                  elements, elements / size_t(program.optimizer_shards),
+    const UnitLayout& place = step.plan.layout.units[unit];
+    const size_t elements = place.trained.flat.count + place.frozen.flat.count;
+    const UnitPart& part = place.trained.wrap < 0 ? place.frozen : place.trained;
+    table.add_row(unit, part.wrap, spec.name, spec.tensors.size(), spec.parameter_count(),
+                  spec.trainable_count(), elements - spec.parameter_count(), elements,
+                  elements / size_t(program.optimizer_shards),
                   kept.bytes * elements / step.plan.layout.count, exposed[int(unit)]);
   }
 }

@@ -138,10 +138,8 @@ std::string_view update_rules_in_words() {
   return kWords;
 }
 
-OptimizerSpec make_optimizer_spec(const OptimConfig& optim, bool some_are_frozen) {
-  OptimizerSpec spec = find_optimizer(optim.name).spec(optim);
-  for (KeptState& kept : spec.kept) kept.of_all = kept.of_all && !some_are_frozen;
-  return spec;
+OptimizerSpec make_optimizer_spec(const OptimConfig& optim) {
+  return find_optimizer(optim.name).spec(optim);
 }
 
 size_t block_of(const OptimizerSpec& optimizer) {

@@ -22,7 +22,7 @@ struct KeptState {
   std::string_view role;  // the checkpoint's word for it: "adam_m"
   // The shape that is kept for a tensor; empty if none is, as for a frozen one.
   std::vector<size_t> (*shape)(const UnitSpec& unit, const TensorSpec& tensor);
-  bool of_all = true;       // one element per element of every tensor
+  bool of_all = true;       // one element per element of every tensor that is trained
   bool everywhere = false;  // replicated: too small to shard, and not shaped like the parameter
   DType dtype = DType::kF32;
   // Elements of a tensor, from its first one on, that share an element of the state; the last ones
@@ -46,7 +46,7 @@ struct OptimizerSpec {
 };
 
 // Nothing is kept of frozen tensors. kConfig if optim.name is unknown.
-OptimizerSpec make_optimizer_spec(const OptimConfig& optim, bool some_are_frozen = false);
+OptimizerSpec make_optimizer_spec(const OptimConfig& optim);
 
 // Elements of a tensor that no border between ranks or between operations may cut: the largest
 // block.

@@ -129,13 +129,6 @@ std::string offloaded_state_is_elementwise(const RunConfig& run) {
       "must be none for {} in fp32, which has no optimizer state with these settings", name);
 }
 
-std::string offloaded_state_is_of_all(const RunConfig& run) {
-  if (!offloads(run) || !freezes_some(run)) return "";
-  return fmt::format(
-      "must be none with {}, is {}: offload needs the optimizer state of all tensors",
-      run.lora.rank > 0 ? "lora.rank" : "train.frozen", run.offload.optimizer);
-}
-
 std::string offloaded_state_is_in_tiles(const RunConfig& run) {
   if (!offloads(run) || run.optim.state_dtype != MomentType::kInt8) return "";
   return fmt::format(
@@ -245,7 +238,6 @@ constexpr Rule kRules[] = {
      [](const RunConfig& run) { return fp16_is_scaled(run, run.parallel.reduce_dtype); }},
     {"parallel.reduce_dtype", "train.grad_accum_dtype", one_type_makes_one_tree},
     {"offload.optimizer", "optim.name", offloaded_state_is_elementwise},
-    {"offload.optimizer", "train.frozen", offloaded_state_is_of_all},
     {"offload.optimizer", "optim.state_dtype", offloaded_state_is_in_tiles},
     {"offload.parameters", "offload.optimizer", parameters_follow_the_optimizer},
     {"offload.ratio", "offload.optimizer", ratio_is_of_something},

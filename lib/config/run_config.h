@@ -110,9 +110,4 @@ struct RunConfig {
   }
 };
 
-// Whether some of the model's tensors are not trained.
-inline bool freezes_some(const RunConfig& run) {
-  return !run.train.frozen.empty() || run.lora.rank > 0;
-}
-
 }  // namespace gxp

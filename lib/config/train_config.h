@@ -143,9 +143,8 @@ struct TrainConfig {
     field("frozen", &S::frozen,
           "Tensors that are not trained: names, or patterns with *, ? and [...], such as "
           "\"h.[0-5].*\". A leading transformer. or model. may be left out; gxp shard-plan "
-          "--units lists the names. Frozen tensors have no optimizer state and do not count in "
-          "the gradient norm. An FSDP unit that is entirely frozen stores and reduces no "
-          "gradients; a partly frozen one stores those of its frozen tensors too.");
+          "--units lists the names. Frozen tensors are kept in train.precision alone, without "
+          "gradients and optimizer state, and do not count in the gradient norm.");
   }
 
   static void declare_reproducibility(auto& field) {

@@ -113,7 +113,10 @@ class TrainStep {
   }
 
   void loss(int micro) {
-    gathers_.around_next(step_.parameters, [&] { step_.units.loss(head_, micro); });
+    gathers_.around_next(step_.parameters, [&] {
+      prefetch_tiles_before(head_, micro);
+      step_.units.loss(head_, micro);
+    });
     if (is_last(micro) && inputs_.shape.world_size > 1) step_.units.reduce_loss();
     gradients_ready(head_, micro);
   }
@@ -121,25 +124,28 @@ class TrainStep {
   void backward(int unit, int micro) {
     gathers_.around_next(step_.parameters, [&] {
       step_.units.recompute(unit, micro);
-      if (unit == lowest_ && is_last(micro)) step_.offload.prefetch_tiles();
+      prefetch_tiles_before(unit, micro);
       step_.units.backward(unit, micro);
     });
     gradients_ready(unit, micro);
+  }
+
+  // While the last unit makes its gradients, the optimizer's first tiles are fetched.
+  void prefetch_tiles_before(int unit, int micro) {
+    if (unit == lowest_ && is_last(micro)) step_.offload.prefetch_tiles();
   }
 
   [[nodiscard]] bool is_last(int micro) const { return micro + 1 == inputs_.shape.grad_accum; }
 
   // An FSDP unit's gradients leave as soon as its lowest trained unit has made its own.
   void gradients_ready(int unit, int micro) {
-    const int wrap = inputs_.layout.wrap_of[size_t(unit)];
-    const FsdpUnit& place = inputs_.wrap(wrap);
-    const bool is_last_of_wrap = unit == std::max(place.first_unit, lowest_);
-    if (!is_last_of_wrap || place.gradients.count == 0) return;
+    const int wrap = inputs_.place(unit).trained.wrap;
+    if (wrap < 0 || unit != inputs_.wrap(wrap).first_unit) return;
     step_.gradients.complete(wrap, micro);
     if (!step_.gradients.departs(micro)) return;
     if (inputs_.strategy.shard_optimizer)
       step_.gradients.scatter(wrap, micro);
-    else if (step_.gradients.buckets()[next_bucket_].first_unit == place.first_unit)
+    else if (step_.gradients.buckets()[next_bucket_].first_unit == unit)
       step_.gradients.reduce(int(next_bucket_++));
   }
 

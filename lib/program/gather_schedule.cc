@@ -138,18 +138,25 @@ std::vector<ParameterUse> parameter_uses(const Architecture& architecture,
   const int head = int(architecture.units.size()) - 1;
   const int lowest = architecture.lowest_trained_unit();
   const int lender = architecture.units.back().borrows_from;
-  const auto wrap_of = [&](int unit) { return layout.wrap_of[size_t(unit)]; };
+  const auto wraps_of = [&](int unit) {
+    std::vector<int> wraps;
+    for (const UnitPart* part :
+         {&layout.units[size_t(unit)].frozen, &layout.units[size_t(unit)].trained})
+      if (part->wrap >= 0) wraps.push_back(part->wrap);
+    return wraps;
+  };
   std::vector<ParameterUse> uses;
   for (int micro = 0; micro < micros; ++micro) {
-    for (int unit = 0; unit < head; ++unit) uses.push_back({{wrap_of(unit)}, micro, false});
-    uses.push_back({{wrap_of(head)}, micro, false});
-    if (lender >= 0 && wrap_of(lender) != wrap_of(head))
-      uses.back().wraps.push_back(wrap_of(lender));
+    for (int unit = 0; unit <= head; ++unit) uses.push_back({wraps_of(unit), micro, false});
+    if (lender >= 0) {
+      std::vector<int>& wraps = uses.back().wraps;
+      const int borrowed = layout.units[size_t(lender)].part_with(0).wrap;
+      if (!contains(wraps, borrowed)) wraps.push_back(borrowed);
+    }
     for (int unit = head - 1; backward && unit >= lowest; --unit) {
       // A table is read forward only.
       const bool reads = architecture.units[size_t(unit)].kind != UnitKind::kEmbedding;
-      uses.push_back({{}, micro, true});
-      if (reads) uses.back().wraps.push_back(wrap_of(unit));
+      uses.push_back({reads ? wraps_of(unit) : std::vector<int>{}, micro, true});
     }
   }
   return uses;

@@ -23,7 +23,7 @@ void GradientWriter::make_buffer() {
   const bool reduces_each = shape_.grad_accum == 1 || !shape_.hold_gradients;
   const bool whole = !inputs_.strategy.shard_gradients || !reduces_each;
   program.gradient_shards = whole ? 1 : program.optimizer_shards;
-  const size_t count = inputs_.layout.gradient_count / size_t(program.gradient_shards);
+  const size_t count = inputs_.layout.trained_count / size_t(program.gradient_shards);
   program.gradients = writer_.persistent("gradients", MemoryKind::kGradients,
                                          count * size_of(shape_.gradients), shape_.gradients);
 }
@@ -33,22 +33,21 @@ bool GradientWriter::departs(int micro) const {
 }
 
 void GradientWriter::use(Op& op, int unit) {
-  op.gradients.own = write(op, unit);
+  op.gradients.own = write(op, inputs_.place(unit).trained);
   const int lender = inputs_.unit(unit).borrows_from;
   if (lender >= 0 && !inputs_.unit(lender).tensors.front().frozen)
-    op.gradients.borrowed = write(op, lender);
+    op.gradients.borrowed = write(op, inputs_.place(lender).trained);
   const bool lasts = holds_whole() && shape_.gradients == DType::kF32;
   op.gradients.accumulate = op.micro > 0 && lasts && !shape_.add_in_pairs;
 }
 
-FlatView GradientWriter::write(Op& op, int unit) {
-  if (inputs_.unit(unit).is_frozen()) return {};
-  const int wrap = inputs_.layout.wrap_of[size_t(unit)];
-  FlatView& view = written_[size_t(wrap)];
-  if (view.buffer == kNoBuffer) view = open(wrap, op.micro);
-  const FlatView own = inputs_.view_of_unit(view, unit);
-  writer_.use_view(op, own, inputs_.count_of_unit(unit), true);
-  return own;
+FlatView GradientWriter::write(Op& op, const UnitPart& part) {
+  if (part.wrap < 0) return {};
+  FlatView& wrap = written_[size_t(part.wrap)];
+  if (wrap.buffer == kNoBuffer) wrap = open(part.wrap, op.micro);
+  const FlatView view = inputs_.view_of(part, wrap);
+  writer_.use_view(op, view, part.flat.count, true);
+  return view;
 }
 
 FlatView GradientWriter::open(int wrap, int micro) {
@@ -60,7 +59,7 @@ FlatView GradientWriter::open(int wrap, int micro) {
 }
 
 FlatView GradientWriter::kept(int wrap) const {
-  return {writer_.program.gradients, inputs_.wrap(wrap).gradients.begin};
+  return {writer_.program.gradients, inputs_.wrap(wrap).flat.begin};
 }
 
 FlatView GradientWriter::make_wrap_buffer(int wrap, DType dtype) {
@@ -79,7 +78,7 @@ FlatView GradientWriter::message_of(int wrap) {
   const FsdpUnit& place = inputs_.wrap(wrap);
   for (size_t i = 0; i < buckets_.size(); ++i) {
     if (buckets_[i].first_unit > place.first_unit) continue;
-    return {message_of_bucket(i).buffer, place.gradients.begin - buckets_[i].flat.begin};
+    return {message_of_bucket(i).buffer, place.flat.begin - buckets_[i].flat.begin};
   }
   GXP_ASSERT(false);
   return {};
@@ -146,7 +145,7 @@ void GradientWriter::scatter(int wrap, int micro) {
   Op& last = program.ops.back();
   last.gradients.keeps = true;
   last.gradients.accumulate = micro > 0 && !holds_whole();
-  const Range shard = ShardRanges::of_gradients(inputs_.layout, program.gradient_shards).wrap(wrap);
+  const Range shard = ShardRanges(inputs_.layout, program.gradient_shards).wrap(wrap);
   writer_.use_elements(last, program.gradients, shard, true);
 }
 

@@ -62,7 +62,7 @@ class GradientWriter {
   FlatView make_wrap_buffer(int wrap, DType dtype);
   // Where backward writes the FSDP unit's gradients.
   FlatView open(int wrap, int micro);
-  FlatView write(Op& op, int unit);
+  FlatView write(Op& op, const UnitPart& part);
   void add_in_pairs(int wrap, int micro, const FlatView& written);
   void add(int wrap, int micro, const Sum& sum);
   void reduce_wrap(int wrap, int micro, RankGroup group, const FlatView& message);

@@ -9,6 +9,7 @@ namespace {
 
 constexpr int kTileBuffers = 2;
 constexpr size_t kTileAlignment = kOffloadAlignment / 2;  // elements: a whole block of halves, too
+static_assert(kFrozenAlignment % kTileAlignment == 0);    // a tile's last block has nothing frozen
 
 }  // namespace
 
@@ -52,7 +53,7 @@ BufferId OffloadWriter::make_aligned(const std::string& name, MemoryKind kind, s
 }
 
 size_t OffloadWriter::optimizer_count() const {
-  return inputs_.layout.count / size_t(writer_.program.optimizer_shards);
+  return inputs_.layout.trained_count / size_t(writer_.program.optimizer_shards);
 }
 
 size_t OffloadWriter::resident_of(size_t count) const {

@@ -23,14 +23,17 @@ bool ParameterWriter::gathers() const {
 void ParameterWriter::round(int wrap) {
   const StepProgram& program = writer_.program;
   if (program.master_weights == kNoBuffer || offload_.offloads_optimizer()) return;
+  if (inputs_.wrap(wrap).frozen) return;
   Op& op = writer_.emit_on_wrap(OpKind::kRoundParameters, Lane::kCompute, wrap);
-  use_shard(op, program.master_weights, program.optimizer_shards, false);
-  use_shard(op, program.parameters, program.parameter_shards, true);
+  const ShardRanges master(inputs_.layout, program.optimizer_shards);
+  writer_.use_elements(op, program.master_weights, master.wrap(wrap), false);
+  writer_.use_elements(op, program.parameters, own_shard(wrap), true);
 }
 
 void ParameterWriter::publish(int wrap) {
   const StepProgram& program = writer_.program;
   if (program.parameter_shards == program.optimizer_shards) return;
+  if (inputs_.wrap(wrap).frozen) return;
   const int shard_size = inputs_.groups.shard_size;
   if (program.optimizer_shards > shard_size) publish_among(wrap, RankGroup::kReplicas);
   if (program.parameter_shards < shard_size) publish_among(wrap, RankGroup::kShards);
@@ -41,7 +44,7 @@ void ParameterWriter::publish_among(int wrap, RankGroup group) {
   op.parameters.publishes = true;
   const StepProgram& program = writer_.program;
   if (program.parameter_shards > 1)
-    use_shard(op, program.parameters, program.parameter_shards, true);
+    writer_.use_elements(op, program.parameters, own_shard(wrap), true);
   else
     write_wrap(op);
 }
@@ -58,8 +61,7 @@ void ParameterWriter::gather(int wrap) {
   const StepProgram& program = writer_.program;
   const DType dtype = inputs_.architecture.compute;
   const std::string name = "parameters of " + inputs_.name_of(wrap);
-  const Range place =
-      ShardRanges::of_parameters(inputs_.layout, program.parameter_shards).wrap(wrap);
+  const Range place = own_shard(wrap);
   FlatView shard{program.parameters, place.begin};
   if (offload_.offloads_parameters())
     shard = offload_.fetch_parameters(wrap, place, "fetched " + name);
@@ -83,17 +85,19 @@ Op& ParameterWriter::emit_gather(int wrap, RankGroup group) {
 }
 
 void ParameterWriter::use(Op& op, int unit) {
-  op.parameters.own = read(op, unit);
+  op.parameters.own = read(op, inputs_.place(unit).trained);
+  op.parameters.frozen = read(op, inputs_.place(unit).frozen);
   const int lender = inputs_.unit(unit).borrows_from;
-  if (lender >= 0) op.parameters.borrowed = read(op, lender);
+  if (lender >= 0) op.parameters.borrowed = read(op, inputs_.place(lender).part_with(0));
 }
 
-FlatView ParameterWriter::read(Op& op, int unit) {
-  const FlatView& wrap = places_[size_t(inputs_.layout.wrap_of[size_t(unit)])];
+FlatView ParameterWriter::read(Op& op, const UnitPart& part) {
+  if (part.wrap < 0) return {};
+  const FlatView& wrap = places_[size_t(part.wrap)];
   GXP_ASSERT(wrap.buffer != kNoBuffer);
-  const FlatView own = inputs_.view_of_unit(wrap, unit);
-  writer_.use_view(op, own, inputs_.count_of_unit(unit), false);
-  return own;
+  const FlatView view = inputs_.view_of(part, wrap);
+  writer_.use_view(op, view, part.flat.count, false);
+  return view;
 }
 
 void ParameterWriter::write_wrap(Op& op) {
@@ -101,9 +105,8 @@ void ParameterWriter::write_wrap(Op& op) {
   writer_.use_view(op, op.parameters.own, inputs_.wrap(op.wrap).flat.count, true);
 }
 
-void ParameterWriter::use_shard(Op& op, BufferId id, int shards, bool writes) {
-  const Range shard = ShardRanges::of_parameters(inputs_.layout, shards).wrap(op.wrap);
-  writer_.use_elements(op, id, shard, writes);
+Range ParameterWriter::own_shard(int wrap) const {
+  return ShardRanges(inputs_.layout, writer_.program.parameter_shards).wrap(wrap);
 }
 
 }  // namespace gxp

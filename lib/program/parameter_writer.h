@@ -1,8 +1,9 @@
 // Writes the locations of a step's parameters and the operations that bring them there:
 //
-//   round     this rank's parameters of a half type, from its f32 master weights
+//   round     this rank's parameters of a half type, from its f32 master weights; frozen ones have
+//             none
 //   publish   where a rank holds more parameters than it updates: the others' parts, from the ranks
-//             that updated them in the step before
+//             that updated them in the step before; none of frozen ones (Parameters::publish_frozen)
 //   need      where ranks hold shards of the parameters, or offload them: an FSDP unit's, gathered
 //             or fetched into a buffer of its own; otherwise nothing
 //   release   that buffer is not read any more
@@ -37,10 +38,11 @@ class ParameterWriter {
   void gather(int wrap);
   Op& emit_gather(int wrap, RankGroup group);
   void publish_among(int wrap, RankGroup group);
-  FlatView read(Op& op, int unit);
+  FlatView read(Op& op, const UnitPart& part);
+  // This rank's part of the persistent buffer.
+  [[nodiscard]] Range own_shard(int wrap) const;
   // Records that `op` writes all parameters of its FSDP unit at their current location.
   void write_wrap(Op& op);
-  void use_shard(Op& op, BufferId id, int shards, bool writes);
 
   ProgramWriter& writer_;
   const StepInputs& inputs_;

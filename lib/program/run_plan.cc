@@ -157,7 +157,7 @@ StepShape step_shape(const RunConfig& config, int world_size) {
                   .keep_codes = config.train.fp8_weights == CodeReuse::kKept &&
                                 config.train.matmul == MatmulType::kFp8 &&
                                 config.train.device == TrainDevice::kCuda,
-                  .optimizer = make_optimizer_spec(config.optim, freezes_some(config)),
+                  .optimizer = make_optimizer_spec(config.optim),
                   .offload = offload_shape(config, world_size)};
   if (config.train.deterministic == Determinism::kAnyWorldSize)
     make_independent_of_world_size(config, shape);

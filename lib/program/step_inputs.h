@@ -33,13 +33,10 @@ struct StepInputs {
   [[nodiscard]] size_t norm_part_count() const {
     return size_t(shape.norm_parts > 0 ? shape.norm_parts : shape.world_size);
   }
+  [[nodiscard]] const UnitLayout& place(int unit) const { return layout.units[size_t(unit)]; }
   // The position of a unit's parameters or gradients in a view of its FSDP unit's.
-  [[nodiscard]] FlatView view_of_unit(const FlatView& wrap, int unit) const {
-    const size_t begin = layout.units[size_t(unit)].flat.begin;
-    return {wrap.buffer, wrap.begin + begin - layout.wrap_of_unit(unit).flat.begin};
-  }
-  [[nodiscard]] size_t count_of_unit(int unit) const {
-    return layout.units[size_t(unit)].flat.count;
+  [[nodiscard]] FlatView view_of(const UnitPart& part, const FlatView& wrap) const {
+    return {wrap.buffer, wrap.begin + part.flat.begin - this->wrap(part.wrap).flat.begin};
   }
   // Elements of an FSDP unit that a shard group holds together, or the replicas of one of its
   // shards.

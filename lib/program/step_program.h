@@ -137,8 +137,9 @@ struct OpBuffers {
 };
 
 struct OpParameters {
-  FlatView own;       // of the unit or FSDP unit
-  FlatView borrowed;  // of the unit that a tied head borrows from
+  FlatView own;       // of the FSDP unit, or of the unit's tensors that are trained
+  FlatView frozen;    // of the unit's tensors that are not
+  FlatView borrowed;  // of the tensor that a tied head borrows, and what follows it
   FlatView shard;     // of kGatherParameters from shards: this rank's shard
   // kGatherParameters only: it gathers into the persistent buffer, which is out of date since the
   // last update.
@@ -147,7 +148,7 @@ struct OpParameters {
 
 struct OpGradients {
   FlatView own;       // of the unit or FSDP unit, or the message of the FSDP unit or bucket
-  FlatView borrowed;  // of the unit that a tied head borrows from
+  FlatView borrowed;  // of the tensor that a tied head borrows, and what follows it
   FlatView added;     // of kAddGradients: own = earlier + added
   FlatView earlier;   // of kAddGradients; none: own = added
   // The gradients are added to those of an earlier micro-batch.
@@ -166,7 +167,7 @@ struct OpCollective {
 
 struct OpUpdate {
   // kUpdate only: elements of the optimizer's flat buffers, which hold this rank's shard of each
-  // unit in forward order; in a tile, where they are offloaded.
+  // trained FSDP unit in forward order; in a tile, where they are offloaded.
   Range elements;
   Tile tile;
   // Only for tensors that the optimizer sees whole.
@@ -204,7 +205,7 @@ struct StepProgram {
   // kReduceLoss sums: the loss and the request to stop. norm_parts has one f64 for each part of the
   // norm, in the order of the ranks that compute them.
   BufferId parameters = kNoBuffer;
-  BufferId master_weights = kNoBuffer;  // only where parameters are of a half type
+  BufferId master_weights = kNoBuffer;  // of trained ones; only where they are of a half type
   BufferId gradients = kNoBuffer;
   std::vector<BufferId> optimizer_states;  // in the order of OptimizerSpec::kept
   BufferId loss_sum = kNoBuffer;
@@ -213,9 +214,6 @@ struct StepProgram {
   // The buffer that the optimizer changes, and its shards.
   [[nodiscard]] BufferId weights() const {
     return master_weights == kNoBuffer ? parameters : master_weights;
-  }
-  [[nodiscard]] int weight_shards() const {
-    return master_weights == kNoBuffer ? parameter_shards : optimizer_shards;
   }
   // A rank holds one of so many equal parts of each FSDP unit in the persistent buffers; 1: all of
   // it, else shard_size or world_size.

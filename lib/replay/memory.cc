@@ -65,8 +65,7 @@ Term explain_persistent(const RunPlan& plan, BufferId id) {
             .source = "step program"};
   const int shards = shards_of(plan, id);
   if (shards == 0) return term;
-  const bool is_gradients = id == program.gradients;
-  const size_t count = is_gradients ? plan.layout.gradient_count : plan.layout.count;
+  const size_t count = id == program.parameters ? plan.layout.count : plan.layout.trained_count;
   const KeptState* const state = state_of(plan, id);
   const size_t block = state == nullptr ? 1 : state->block;
   const uint64_t each = buffer.bytes * uint64_t(shards) * block / count;

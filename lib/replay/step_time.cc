@@ -46,21 +46,23 @@ double recompute_flops(const RunPlan& plan, const Op& op) {
   return op.buffers.recompute == Recompute::kFull ? products : products - attention_flops(plan);
 }
 
-// The optimizer works on its shard, also of buffers that are whole or of larger shards, and in a
+// Of a persistent buffer, with what is offloaded of it.
+double elements_of(const StepProgram& program, BufferId id) {
+  const BufferSpec& buffer = program.buffers[size_t(id)];
+  const size_t rest = buffer.rest == kNoBuffer ? 0 : program.buffers[size_t(buffer.rest)].bytes;
+  return double((buffer.bytes + rest) / size_of(buffer.dtype));
+}
+
+// The optimizer works on its shard of what is trained, also of buffers that have more, and in a
 // tile on a part of that.
 double touched_share(const StepProgram& program, const Op& op, BufferId buffer) {
   if (op.kind != OpKind::kUpdate && op.kind != OpKind::kMeasureGradients) return 1;
+  if (buffer != program.gradients && buffer != program.weights() && buffer != program.parameters)
+    return 1;
   size_t whole = 1;  // of the optimizer's elements
   for (const Op& each : program.ops) whole = std::max(whole, each.update.elements.end());
-  const double part =
-      op.kind == OpKind::kUpdate ? double(op.update.elements.count) / double(whole) : 1;
-  if (buffer == program.gradients)
-    return part * double(program.gradient_shards) / program.optimizer_shards;
-  if (buffer == program.weights())
-    return part * double(program.weight_shards()) / program.optimizer_shards;
-  if (buffer == program.parameters)
-    return part * double(program.parameter_shards) / program.optimizer_shards;
-  return 1;
+  const size_t touched = op.kind == OpKind::kUpdate ? op.update.elements.count : whole;
+  return double(touched) / elements_of(program, buffer);
 }
 
 double touched_bytes(const StepProgram& program, const Op& op) {

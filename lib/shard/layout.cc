@@ -3,34 +3,73 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 #include "lib/base/bytes.h"
 
 namespace gxp {
 namespace {
 
-// `begin`, and the end of what is placed, are multiples of `alignment`.
-UnitLayout place_unit(const UnitSpec& unit, size_t begin, size_t alignment) {
-  UnitLayout place;
-  size_t end = begin;
-  for (const TensorSpec& tensor : unit.tensors) {
-    place.tensors.push_back({end, tensor.count()});
-    end = round_up(end + tensor.count(), alignment);
+// Places tensors of neighbouring units behind what the layout has.
+class Placement {
+ public:
+  Placement(const Architecture& architecture, size_t alignment, int parts)
+      : architecture_(architecture), alignment_(alignment), parts_(size_t(parts)) {
+    for (const UnitSpec& unit : architecture.units)
+      layout_.units.push_back({.tensors = std::vector<Range>(unit.tensors.size())});
   }
-  place.flat = {begin, end - begin};
-  return place;
-}
 
-// Once the FSDP units are known.
-void place_gradients(const Architecture& architecture, ParameterLayout& layout) {
-  for (FsdpUnit& wrap : layout.wraps) {
-    bool is_frozen = true;
-    for (int unit = wrap.first_unit; unit <= wrap.last_unit; ++unit)
-      is_frozen = is_frozen && architecture.units[size_t(unit)].is_frozen();
-    wrap.gradients = {layout.gradient_count, is_frozen ? 0 : wrap.flat.count};
-    layout.gradient_count = wrap.gradients.end();
+  // The units' tensors that are frozen, or those that are not, as one FSDP unit if there are any.
+  void add_wrap(int first_unit, int last_unit, bool frozen) {
+    UnitPart UnitLayout::*const part = frozen ? &UnitLayout::frozen : &UnitLayout::trained;
+    const size_t begin = end_;
+    FsdpUnit wrap{.first_unit = -1, .flat = {}, .frozen = frozen};
+    for (int unit = first_unit; unit <= last_unit; ++unit) {
+      const Range flat = place_tensors(unit, frozen);
+      if (flat.count == 0) continue;
+      layout_.units[size_t(unit)].*part = {int(layout_.wraps.size()), flat};
+      if (wrap.first_unit < 0) wrap.first_unit = unit;
+      wrap.last_unit = unit;
+    }
+    if (wrap.first_unit < 0) return;
+    wrap.flat = {begin, round_up(end_ - begin, alignment_ * parts_)};
+    end_ = wrap.flat.end();
+    Range& last = (layout_.units[size_t(wrap.last_unit)].*part).flat;
+    last.count = end_ - last.begin;
+    layout_.wraps.push_back(wrap);
   }
-}
+  // All that follows is frozen.
+  void end_trained() {
+    layout_.trained_count = end_;
+    const auto has_frozen = [](const UnitSpec& unit) {
+      return unit.trainable_count() < unit.parameter_count();
+    };
+    if (std::ranges::any_of(architecture_.units, has_frozen))
+      end_ = round_up(end_, kFrozenAlignment * parts_);
+  }
+
+  ParameterLayout finish() && {
+    layout_.count = end_;
+    return std::move(layout_);
+  }
+
+ private:
+  Range place_tensors(int unit, bool frozen) {
+    const std::vector<TensorSpec>& tensors = architecture_.units[size_t(unit)].tensors;
+    const size_t begin = end_;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (tensors[i].frozen != frozen) continue;
+      layout_.units[size_t(unit)].tensors[i] = {end_, tensors[i].count()};
+      end_ = round_up(end_ + tensors[i].count(), alignment_);
+    }
+    return {begin, end_ - begin};
+  }
+
+  const Architecture& architecture_;
+  const size_t alignment_, parts_;
+  size_t end_ = 0;  // a multiple of the alignment
+  ParameterLayout layout_;
+};
 
 Range equal_part(const Range& range, int parts, int part) {
   const size_t count = range.count / size_t(parts);
@@ -49,28 +88,21 @@ size_t count_of(const Architecture& architecture, const KeptState& state, const 
 
 ParameterLayout make_layout(const Architecture& architecture, int parts,
                             const std::vector<int>& first_units, size_t block) {
-  ParameterLayout layout;
-  const size_t alignment = std::max(kTensorAlignment, block);
-  const size_t wrap_step = alignment * static_cast<size_t>(parts);
+  Placement placement(architecture, std::max(kTensorAlignment, block), parts);
   const int units = int(architecture.units.size());
-  for (int unit = 0; unit < units; ++unit) {
-    const auto begins = [&](int at) {
-      return first_units.empty() || std::ranges::binary_search(first_units, at);
-    };
-    if (begins(unit)) layout.wraps.push_back({unit, unit, {layout.count, 0}});
-    FsdpUnit& wrap = layout.wraps.back();
-    UnitLayout place = place_unit(architecture.units[size_t(unit)], layout.count, alignment);
-    wrap.last_unit = unit;
-    wrap.flat.count = place.flat.end() - wrap.flat.begin;
-    if (unit + 1 == units || begins(unit + 1))
-      wrap.flat.count = round_up(wrap.flat.count, wrap_step);
-    place.flat.count = wrap.flat.end() - place.flat.begin;
-    layout.count = wrap.flat.end();
-    layout.units.push_back(std::move(place));
-    layout.wrap_of.push_back(int(layout.wraps.size()) - 1);
-  }
-  place_gradients(architecture, layout);
-  return layout;
+  const auto begins = [&](int unit) {
+    return first_units.empty() || std::ranges::binary_search(first_units, unit);
+  };
+  const auto add_wraps = [&](bool frozen) {
+    for (int first = 0, last = 0; first < units; first = ++last) {
+      while (last + 1 < units && !begins(last + 1)) ++last;
+      placement.add_wrap(first, last, frozen);
+    }
+  };
+  add_wraps(false);
+  placement.end_trained();
+  add_wraps(true);
+  return std::move(placement).finish();
 }
 
 std::vector<Bucket> make_buckets(const ParameterLayout& layout, uint64_t bucket_bytes,
@@ -79,11 +111,11 @@ std::vector<Bucket> make_buckets(const ParameterLayout& layout, uint64_t bucket_
   bool open = false;
   for (size_t i = layout.wraps.size(); i-- > 0;) {
     const FsdpUnit& wrap = layout.wraps[i];
-    if (wrap.gradients.count == 0) continue;
-    if (!open) buckets.push_back({wrap.first_unit, wrap.last_unit, {wrap.gradients.end(), 0}});
+    if (wrap.frozen) continue;
+    if (!open) buckets.push_back({wrap.first_unit, wrap.last_unit, {wrap.flat.end(), 0}});
     Bucket& bucket = buckets.back();
     bucket.first_unit = wrap.first_unit;
-    bucket.flat = {wrap.gradients.begin, bucket.flat.end() - wrap.gradients.begin};
+    bucket.flat = {wrap.flat.begin, bucket.flat.end() - wrap.flat.begin};
     open = bucket.flat.count * element_bytes < bucket_bytes;
   }
   return buckets;
@@ -93,9 +125,10 @@ std::vector<TensorPart> make_parts(const ParameterLayout& layout, int shards, in
   std::vector<TensorPart> parts;
   for (size_t unit = 0; unit < layout.units.size(); ++unit) {
     const UnitLayout& place = layout.units[unit];
-    const Range own = equal_part(layout.wrap_of_unit(int(unit)).flat, shards, shard);
     for (size_t i = 0; i < place.tensors.size(); ++i) {
       const Range& tensor = place.tensors[i];
+      const Range& whole = layout.wraps[size_t(place.part_with(int(i)).wrap)].flat;
+      const Range own = equal_part(whole, shards, shard);
       const size_t begin = std::max(own.begin, tensor.begin);
       const size_t end = std::min(own.end(), tensor.end());
       if (begin >= end) continue;
@@ -114,13 +147,14 @@ std::vector<TensorPart> trainable_parts(const Architecture& architecture,
 }
 
 Range ShardRanges::wrap(int wrap) const {
-  const Range& whole = layout_->wraps[size_t(wrap)].*whole_;
+  const Range& whole = layout_->wraps[size_t(wrap)].flat;
   return {whole.begin / shards_, whole.count / shards_};
 }
 
 Range ShardRanges::part(const TensorPart& part) const {
-  const Range shard = wrap(layout_->wrap_of[size_t(part.unit)]);
-  const size_t in_wrap = part.in_flat - layout_->wrap_of_unit(part.unit).flat.begin;
+  const int wrap = layout_->wrap_of(part);
+  const Range shard = this->wrap(wrap);
+  const size_t in_wrap = part.in_flat - layout_->wraps[size_t(wrap)].flat.begin;
   return {shard.begin + in_wrap % shard.count, part.elements.count};
 }
 
@@ -135,12 +169,13 @@ Range owned_range(size_t count, int world_size, int rank) {
 std::vector<Range> place_state(const Architecture& architecture, const ParameterLayout& layout,
                                const KeptState& state, std::span<const TensorPart> parts,
                                int shards) {
-  const ShardRanges shard = ShardRanges::of_parameters(layout, shards);
+  const ShardRanges shard(layout, shards);
   std::vector<Range> places;
   size_t next = 0;
   for (const TensorPart& part : parts) {
     if (state.of_all) {
-      places.push_back(state.of(shard.part(part)));
+      const bool frozen = layout.wraps[size_t(layout.wrap_of(part))].frozen;
+      places.push_back(frozen ? Range{} : state.of(shard.part(part)));
       continue;
     }
     places.push_back({next, count_of(architecture, state, part)});
@@ -151,7 +186,7 @@ std::vector<Range> place_state(const Architecture& architecture, const Parameter
 
 size_t state_count(const Architecture& architecture, const ParameterLayout& layout,
                    const KeptState& state, int shards) {
-  if (state.of_all) return layout.count / size_t(shards) / state.block;
+  if (state.of_all) return layout.trained_count / size_t(shards) / state.block;
   if (state.everywhere) shards = 1;
   size_t most = 0;
   for (int shard = 0; shard < shards; ++shard) {

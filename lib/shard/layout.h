@@ -1,11 +1,15 @@
 // The layout of the parameters: tensors in units in one flat buffer, and the flat buffer in
 // buckets. Pure arithmetic over the architecture's table.
 //
-//   flat buffer   units in forward order; a unit's tensors are contiguous
+//   flat buffer   FSDP units in forward order: first those that are trained, then those that are
+//                 frozen. A buffer of the trained ones alone, such as that of the gradients, has
+//                 them at the same places. The frozen part of a shard begins at a multiple of
+//                 kFrozenAlignment
+//   FSDP unit     tensors of neighbouring units, in forward order: those that are trained, or those
+//                 that are frozen. It is padded to a multiple of alignment * parts, so that it cuts
+//                 into as many equal shards whatever the parameter count. Padding, which is the
+//                 last unit's, is never used.
 //   tensor        starts at a multiple of `alignment` elements, usually kTensorAlignment
-//   FSDP unit     neighbouring units, padded to a multiple of alignment * parts, so that it
-//                 cuts into as many equal shards whatever the parameter count. Padding, which is
-//                 the last unit's, is never used.
 // Offsets and counts are in elements.
 #pragma once
 
@@ -21,38 +25,59 @@
 namespace gxp {
 
 inline constexpr size_t kTensorAlignment = 16;  // elements: 64 bytes of f32, a cache line
+// Elements: a whole block of offloaded memory, so that no block has both kinds.
+inline constexpr size_t kFrozenAlignment = 2048;
 
-struct UnitLayout {
-  Range flat;                  // in the flat buffer, padding included
-  std::vector<Range> tensors;  // in the flat buffer, in the order of UnitSpec::tensors, no padding
+// A unit's tensors in an FSDP unit, which are contiguous there.
+struct UnitPart {
+  int wrap = -1;    // of ParameterLayout::wraps; -1: there are no such tensors
+  Range flat = {};  // in the flat buffer, padding included
 };
 
-// Units first_unit to last_unit: gathered, reduced and cut into shards together (wrap.h).
+struct UnitLayout {
+  UnitPart trained = {}, frozen = {};
+  std::vector<Range> tensors =
+      {};  // in the flat buffer, in the order of UnitSpec::tensors, no padding
+
+  [[nodiscard]] const UnitPart& part_with(int tensor) const {
+    const size_t begin = tensors[size_t(tensor)].begin;
+    const bool trains = begin >= trained.flat.begin && begin < trained.flat.end();
+    return trains ? trained : frozen;
+  }
+};
+
+// Tensors of units first_unit to last_unit that are gathered, reduced and cut into shards together
+// (wrap.h). Both units have such tensors.
 struct FsdpUnit {
   int first_unit = 0;
   int last_unit = 0;
   Range flat;
-  // In a buffer of the gradients of all FSDP units: as many elements, or none if all tensors are
-  // frozen.
-  Range gradients = {};
+  bool frozen = false;
+};
+
+// A part of one tensor: the elements that lie in one shard.
+struct TensorPart {
+  int unit = 0;
+  int tensor = 0;      // of the unit
+  Range elements;      // of the tensor
+  size_t in_flat = 0;  // where the part begins in the flat buffer
 };
 
 struct ParameterLayout {
   std::vector<UnitLayout> units;
-  std::vector<FsdpUnit> wraps;
-  std::vector<int> wrap_of;   // by unit
-  size_t count = 0;           // of the flat buffer, padding included
-  size_t gradient_count = 0;  // of a buffer of the gradients of all FSDP units
+  std::vector<FsdpUnit> wraps;  // in the order of the flat buffer
+  size_t count = 0;             // of the flat buffer, padding included
+  size_t trained_count = 0;     // of its trained FSDP units, padding included
 
-  [[nodiscard]] const FsdpUnit& wrap_of_unit(int unit) const {
-    return wraps[size_t(wrap_of[size_t(unit)])];
+  [[nodiscard]] int wrap_of(const TensorPart& part) const {
+    return units[size_t(part.unit)].part_with(part.tensor).wrap;
   }
 };
 
 // An FSDP unit can be cut into any divisor of `parts`, which is the world size or a multiple of it.
-// An FSDP unit begins at each of `first_units`, which ascend from 0; without them at every unit. No
-// shard's border cuts a block of `block` elements of a tensor, which is a multiple of
-// kTensorAlignment or a divisor.
+// One begins at each of `first_units`, which ascend from 0; without them at every unit: two if some
+// of its tensors are frozen and some are not. No shard's border cuts a block of `block` elements of
+// a tensor, which is a multiple of kTensorAlignment or a divisor.
 ParameterLayout make_layout(const Architecture& architecture, int parts,
                             const std::vector<int>& first_units = {}, size_t block = 1);
 
@@ -66,17 +91,9 @@ struct Bucket {
 
 // Cuts the units, from the last to the first (the order in which backward finishes them), into
 // buckets that are closed as soon as they hold `bucket_bytes` of gradients. An FSDP unit is never
-// split; FSDP units without gradients are left out.
+// split; frozen ones are left out.
 std::vector<Bucket> make_buckets(const ParameterLayout& layout, uint64_t bucket_bytes,
                                  size_t element_bytes = sizeof(float));
-
-// A part of one tensor: the elements that lie in one shard.
-struct TensorPart {
-  int unit = 0;
-  int tensor = 0;      // of the unit
-  Range elements;      // of the tensor
-  size_t in_flat = 0;  // where the part begins in the flat buffer
-};
 
 // The parts of tensors in shard `shard` when every FSDP unit is cut into `shards` equal parts, in
 // forward order. One shard holds all tensors whole. Parts begin at multiples of the layout's
@@ -92,13 +109,8 @@ std::vector<TensorPart> trainable_parts(const Architecture& architecture,
 // layout outlives this.
 class ShardRanges {
  public:
-  static ShardRanges of_parameters(const ParameterLayout& layout, int shards) {
-    return {layout, shards, &FsdpUnit::flat};
-  }
-  // An FSDP unit of frozen tensors only has no gradients, so its range is empty.
-  static ShardRanges of_gradients(const ParameterLayout& layout, int shards) {
-    return {layout, shards, &FsdpUnit::gradients};
-  }
+  ShardRanges(const ParameterLayout& layout, int shards)
+      : layout_(&layout), shards_(size_t(shards)) {}
 
   // The position of the FSDP unit's shard.
   [[nodiscard]] Range wrap(int wrap) const;
@@ -107,20 +119,16 @@ class ShardRanges {
   [[nodiscard]] Range part(const TensorPart& part) const;
 
  private:
-  ShardRanges(const ParameterLayout& layout, int shards, Range FsdpUnit::*whole)
-      : layout_(&layout), shards_(size_t(shards)), whole_(whole) {}
-
   const ParameterLayout* layout_;
   size_t shards_;
-  Range FsdpUnit::*whole_;  // an FSDP unit's range in a buffer of whole FSDP units
 };
 
 // The chunk of `count` elements that `rank` owns when they are dealt out evenly: the first
 // count % world_size ranks get one more.
 Range owned_range(size_t count, int world_size, int rank);
 
-// The position of the state of each part; a range of count 0 if none is kept. State of all tensors
-// has the layout of the tensors, so that it can be processed in flat ranges; other state is packed,
+// The position of the state of each part; a range of count 0 if none is kept. State of all trained
+// tensors has their layout, so that it can be processed in flat ranges; other state is packed,
 // each part at a multiple of kTensorAlignment. `parts` are those that make_parts() cuts for
 // `shards` shards, or all tensors whole for state that every rank holds.
 std::vector<Range> place_state(const Architecture& architecture, const ParameterLayout& layout,

@@ -114,6 +114,7 @@ uint64_t Trainer::samples_per_step() const {
 }
 
 StepResult Trainer::step(bool requests_stop) {
+  model_.parameters.publish_frozen();
   const StepMeter meter(model_.sharded.calls.world());
   const uint64_t samples = samples_per_step();
   StepResult& result = running_.result;

@@ -3,13 +3,18 @@
 namespace gxp {
 
 std::vector<HeldTensor> HeldState::weights() const {
-  const StepProgram& program = sharded_.program;
-  const ShardRanges places = sharded_.places(program.weight_shards());
+  const ShardRanges own = sharded_.places();
   std::vector<HeldTensor> tensors;
   for (const TensorPart& part : sharded_.own_parts) {
     const TensorSpec& spec = sharded_.spec_of(part);
-    tensors.push_back({&spec, nullptr, spec.shape, part.elements, false, sharded_.wrap_of(part),
-                       program.weights(), places.part(part).begin});
+    const int wrap = sharded_.wrap_of(part);
+    tensors.push_back({.spec = &spec,
+                       .shape = spec.shape,
+                       .elements = part.elements,
+                       .wrap = wrap,
+                       .buffer = sharded_.weights_of(part),
+                       .begin = sharded_.place_of_weights(part).begin,
+                       .in_own = own.part(part).begin - own.wrap(wrap).begin});
   }
   return tensors;
 }
@@ -43,32 +48,33 @@ Range HeldState::own_share(const HeldTensor& tensor) const {
 }
 
 void HeldState::read(const HeldTensor& tensor, size_t first, Memory out) const {
-  sharded_.offloaded.read(tensor.buffer,
-                          {tensor.begin + first, out.bytes / size_of(tensor.dtype())}, out);
+  const size_t count = out.bytes / size_of(tensor.dtype());
+  if (are_halves(tensor))
+    return parameters_.read(tensor.wrap, tensor.in_own + first, {out, DType::kF32, Shape{count}});
+  sharded_.offloaded.read(tensor.buffer, {tensor.begin + first, count}, out);
 }
 
 void HeldState::write(const HeldTensor& tensor, size_t first, ConstMemory in) {
-  const Range place{tensor.begin + first, in.bytes / size_of(tensor.dtype())};
-  const bool is_rounded = tensor.state == nullptr && rounds_weights();
-  if (!is_rounded) sharded_.offloaded.write(tensor.buffer, place, in);
+  const size_t count = in.bytes / size_of(tensor.dtype());
+  const bool is_rounded = are_halves(tensor);
+  if (!is_rounded) sharded_.offloaded.write(tensor.buffer, {tensor.begin + first, count}, in);
   // A step rounds offloaded weights as it updates them, so it begins with rounded ones.
   const bool begins_rounded =
       tensor.buffer == sharded_.program.master_weights && !sharded_.offloaded.is_empty();
   if (!is_rounded && !begins_rounded) return;
-  const ConstTensor weights(in, DType::kF32, Shape{place.count});
-  parameters_.write(tensor.wrap, place.begin,
+  const ConstTensor weights(in, DType::kF32, Shape{count});
+  parameters_.write(tensor.wrap, tensor.in_own + first,
                     {{}, weights, tensor.spec, tensor.elements.begin + first});
 }
 
 void HeldState::fill_weights(
     const std::function<void(const HeldTensor&, const Tensor& weight)>& fill) {
-  const Tensor all = sharded_.tensor(sharded_.program.weights());
-  const bool in_place =
-      all.memory.space == MemorySpace::kHost && sharded_.offloaded.is_empty() && !rounds_weights();
   std::vector<float> staged;
   for (const HeldTensor& tensor : weights()) {
     const size_t count = tensor.elements.count;
-    if (in_place) {
+    const Tensor all = sharded_.tensor(tensor.buffer);
+    if (all.memory.space == MemorySpace::kHost && sharded_.offloaded.is_empty() &&
+        !are_halves(tensor)) {
       fill(tensor, all.rows(tensor.begin, count));
       continue;
     }

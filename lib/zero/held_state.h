@@ -10,7 +10,7 @@
 namespace gxp {
 
 // The elements that a rank holds of one tensor: weights, or one kind of optimizer state. Flat;
-// weights are f32, the master weights where the model reads rounded ones.
+// weights are read and written as f32: the master weights where the model reads rounded ones.
 struct HeldTensor {
   const TensorSpec* spec = nullptr;
   const KeptState* state = nullptr;  // null: the weights
@@ -19,7 +19,8 @@ struct HeldTensor {
   bool everywhere = false;           // every rank holds these elements
   int wrap = -1;
   BufferId buffer = kNoBuffer;
-  size_t begin = 0;  // in the buffer, some of which may be offloaded
+  size_t begin = 0;   // in the buffer, some of which may be offloaded
+  size_t in_own = 0;  // of weights: in this rank's shard of their FSDP unit (Parameters::own)
 
   [[nodiscard]] DType dtype() const { return state == nullptr ? DType::kF32 : state->dtype; }
 };
@@ -41,15 +42,15 @@ class HeldState {
   // Copy held elements from number `first` on, counted from the first held one.
   void read(const HeldTensor& tensor, size_t first, Memory out) const;
   // Offloaded weights are rounded here, and those that have no f32 master weights, for step
-  // ShardedMemory::steps + 1.
+  // ShardedMemory::steps + 1: what is frozen, and all of a run that makes no steps.
   void write(const HeldTensor& tensor, size_t first, ConstMemory in);
   // Calls `fill` for each tensor of weights(), to write all of its elements.
   void fill_weights(const std::function<void(const HeldTensor&, const Tensor& weight)>& fill);
 
  private:
-  // There are no master weights behind parameters of a half type: a run that makes no steps.
-  [[nodiscard]] bool rounds_weights() const {
-    return sharded_.program.master_weights == kNoBuffer &&
+  // Whether there are no master weights behind weights of a half type.
+  [[nodiscard]] bool are_halves(const HeldTensor& tensor) const {
+    return tensor.state == nullptr && tensor.buffer == sharded_.program.parameters &&
            sharded_.plan.architecture.compute != DType::kF32;
   }
 

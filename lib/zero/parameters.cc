@@ -37,17 +37,20 @@ void Parameters::round_with(Ops& ops, const RoundedPart& part, int64_t step) con
 
 Tensor Parameters::persistent(int wrap) const {
   const StepProgram& program = sharded_.program;
-  return FlatShards{sharded_.places(program.parameter_shards), sharded_.tensor(program.parameters)}
-      .wrap(wrap);
+  return FlatShards{sharded_.parameter_places(), sharded_.tensor(program.parameters)}.wrap(wrap);
+}
+
+Range Parameters::own_in_persistent(int wrap) const {
+  const StepProgram& program = sharded_.program;
+  const int parts = program.optimizer_shards / program.parameter_shards;
+  const int part = sharded_.groups.shard_of(sharded_.rank, program.optimizer_shards) % parts;
+  const size_t count = sharded_.parameter_places().wrap(wrap).count / size_t(parts);
+  return {size_t(part) * count, count};
 }
 
 Tensor Parameters::own(int wrap) const {
-  const StepProgram& program = sharded_.program;
-  const Tensor shard = persistent(wrap);
-  const int parts = program.optimizer_shards / program.parameter_shards;
-  const int part = sharded_.groups.shard_of(sharded_.rank, program.optimizer_shards) % parts;
-  const size_t count = shard.count() / size_t(parts);
-  return shard.rows(size_t(part) * count, count);
+  const Range own = own_in_persistent(wrap);
+  return persistent(wrap).rows(own.begin, own.count);
 }
 
 std::function<void()> Parameters::bind(const Op& op) {
@@ -63,7 +66,7 @@ std::function<void()> Parameters::bind_round(const Op& op) {
   std::vector<RoundedPart> parts;
   Range last{};
   for (const TensorPart& part : sharded_.own_parts) {
-    if (sharded_.wrap_of(part) != op.wrap) continue;
+    if (sharded_.wrap_of(part) != op.wrap) continue;  // and so it is not frozen
     const Range at = places.part(part);
     // Round-to-nearest ignores tensor boundaries, so adjacent parts are merged.
     const bool continues = !is_stochastic_ && !parts.empty() && at.begin == last.end();
@@ -97,18 +100,49 @@ std::function<void()> Parameters::bind_gather(const Op& op, const StepProgram& p
   return sharded_.calls.bind(group, Collective::kAllGather, data);
 }
 
-void Parameters::write(int wrap, size_t begin, RoundedPart part) {
+void Parameters::write(int wrap, size_t first, RoundedPart part) {
   const size_t count = part.from.count();
+  const size_t begin = sharded_.parameter_places().wrap(wrap).begin + own_in_persistent(wrap).begin;
   std::vector<uint16_t> halves(count);
   part.to = Tensor(memory_of(halves), sharded_.plan.architecture.compute, Shape{count});
   round_with(host_ops_, part, sharded_.steps + 1);
-  if (sharded_.plan.shape.offload.parameters != Storage::kDevice)
-    return sharded_.offloaded.write(sharded_.program.parameters, {begin, count}, part.to.memory);
-  const size_t in_wrap = begin - sharded_.places().wrap(wrap).begin;
-  sharded_.lanes.device().copy(own(wrap).rows(in_wrap, count).memory, part.to.memory);
+  sharded_.offloaded.write(sharded_.program.parameters, {begin + first, count}, part.to.memory);
+}
+
+void Parameters::read(int wrap, size_t first, const Tensor& to) const {
+  const size_t count = to.count();
+  const size_t begin = sharded_.parameter_places().wrap(wrap).begin + own_in_persistent(wrap).begin;
+  std::vector<uint16_t> halves(count);
+  sharded_.offloaded.read(sharded_.program.parameters, {begin + first, count}, memory_of(halves));
+  host_ops_.convert(to, {memory_of(halves), sharded_.plan.architecture.compute, Shape{count}});
+}
+
+void Parameters::publish_frozen() {
+  if (!std::exchange(frozen_are_stale_, false)) return;
+  const StepProgram& program = sharded_.program;
+  if (program.parameter_shards == program.optimizer_shards) return;
+  const int shard_size = sharded_.groups.shard_size;
+  const std::vector<FsdpUnit>& wraps = sharded_.plan.layout.wraps;
+  for (int wrap = 0; wrap < int(wraps.size()); ++wrap) {
+    if (!wraps[size_t(wrap)].frozen) continue;
+    if (program.optimizer_shards > shard_size) gather_frozen(wrap, RankGroup::kReplicas);
+    if (program.parameter_shards < shard_size) gather_frozen(wrap, RankGroup::kShards);
+  }
+  sharded_.lanes[Lane::kComm].finish(Deadline::after(kComputeTimeout));
+}
+
+// As ParameterWriter publishes those that are trained.
+void Parameters::gather_frozen(int wrap, RankGroup group) {
+  Op op;
+  op.kind = OpKind::kGatherParameters;
+  op.wrap = wrap;
+  op.collective.group = group;
+  op.parameters.own = {sharded_.program.parameters, sharded_.parameter_places().wrap(wrap).begin};
+  bind_gather(op, sharded_.program, sharded_.memory)();
 }
 
 void Parameters::publish() {
+  publish_frozen();
   const auto finish = [this] {
     sharded_.lanes[Lane::kCompute].finish(Deadline::after(kComputeTimeout));
   };

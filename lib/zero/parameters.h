@@ -37,21 +37,27 @@ class Parameters {
   // to = from, for step `step` (from 1), on the compute lane. The bits depend on tensor, elements,
   // step and settings alone, however a tensor is cut. Frozen ones are rounded to nearest.
   void round(const RoundedPart& part, int64_t step) const { round_with(ops_, part, step); }
-  // The parameters of an FSDP unit that this rank updates.
+  // This rank's shard of an FSDP unit's parameters, as the optimizer is sharded.
   [[nodiscard]] Tensor own(int wrap) const;
 
-  // Between steps, for the next one: rounds part.from, which is on the host, into this rank's
-  // parameters of an FSDP unit. `begin`: its place in the optimizer's flat buffers.
-  void write(int wrap, size_t begin, RoundedPart part);
+  // Between steps, for the next one: rounds part.from, which is on the host, into own(wrap) from
+  // element `first` on. read() is the reverse, without a loss.
+  void write(int wrap, size_t first, RoundedPart part);
+  void read(int wrap, size_t first, const Tensor& to) const;
   // An update has changed the weights: parameters outside of own() are those of the step before.
   void set_updated() { stale_ = true; }
   // [collective] Between steps: makes the parameters those that the next step begins with.
   void publish();
+  // [collective] Between steps: the same of frozen parameters, once after they were written; a step
+  // does not publish them.
+  void publish_frozen();
 
  private:
   std::function<void()> bind_round(const Op& op);
-  // The persistent buffer's part of an FSDP unit.
+  void gather_frozen(int wrap, RankGroup group);
+  // The persistent buffer's part of an FSDP unit, and the place of own() in that part.
   [[nodiscard]] Tensor persistent(int wrap) const;
+  [[nodiscard]] Range own_in_persistent(int wrap) const;
   void round_with(Ops& ops, const RoundedPart& part, int64_t step) const;
 
   ShardedMemory& sharded_;
@@ -60,6 +66,7 @@ class Parameters {
   const bool is_stochastic_;
   const uint64_t seed_;
   bool stale_ = true;
+  bool frozen_are_stale_ = true;
 };
 
 }  // namespace gxp

@@ -37,8 +37,7 @@ Tensor ShardedMemory::own_shard(const Tensor& wrap, int shards) const {
 }
 
 FlatShards ShardedMemory::gradients() const {
-  return {ShardRanges::of_gradients(plan.layout, program.gradient_shards),
-          memory.tensor(program.gradients)};
+  return {ShardRanges(plan.layout, program.gradient_shards), memory.tensor(program.gradients)};
 }
 
 }  // namespace gxp

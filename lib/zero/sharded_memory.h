@@ -48,8 +48,14 @@ struct ShardedMemory {
   [[nodiscard]] const TensorSpec& spec_of(const TensorPart& part) const {
     return unit_of(part).tensors[size_t(part.tensor)];
   }
-  [[nodiscard]] int wrap_of(const TensorPart& part) const {
-    return plan.layout.wrap_of[size_t(part.unit)];
+  [[nodiscard]] int wrap_of(const TensorPart& part) const { return plan.layout.wrap_of(part); }
+  // The buffer that holds the part as it is trained or, if it is frozen, read; and its place there.
+  [[nodiscard]] BufferId weights_of(const TensorPart& part) const {
+    return spec_of(part).frozen ? program.parameters : program.weights();
+  }
+  [[nodiscard]] Range place_of_weights(const TensorPart& part) const {
+    const bool of_optimizer = weights_of(part) != program.parameters;
+    return (of_optimizer ? places() : parameter_places()).part(part);
   }
   [[nodiscard]] Tensor tensor(BufferId buffer) const { return memory.tensor(buffer); }
   // An FSDP unit's parameters or gradients, flat.
@@ -62,11 +68,12 @@ struct ShardedMemory {
   }
   // The persistent buffer of gradients.
   [[nodiscard]] FlatShards gradients() const;
-  // The ranges of own_parts in a buffer that is cut into `shards`, or in the optimizer's buffers.
-  [[nodiscard]] ShardRanges places(int shards) const {
-    return ShardRanges::of_parameters(plan.layout, shards);
+  // The ranges of own_parts in the persistent buffer of parameters, and of those that are trained in
+  // the optimizer's flat buffers.
+  [[nodiscard]] ShardRanges parameter_places() const {
+    return {plan.layout, program.parameter_shards};
   }
-  [[nodiscard]] ShardRanges places() const { return places(program.optimizer_shards); }
+  [[nodiscard]] ShardRanges places() const { return {plan.layout, program.optimizer_shards}; }
 
   const RunPlan& plan;
   const StepProgram& program;  // plan.step's
@@ -77,7 +84,7 @@ struct ShardedMemory {
   ProgramMemory memory;
   const std::vector<KeptMemory> kept;  // by the calls
   OffloadedMemory offloaded;
-  // The parts that the optimizer changes here, in forward order: this rank's shard of each tensor.
+  // This rank's shard of each tensor, in forward order, as the optimizer is sharded.
   const std::vector<TensorPart> own_parts;
   const std::vector<TensorPart> all_parts;  // every tensor whole
   // By kind of state, the place in its buffer for each of own_parts, or, if every rank holds all of

@@ -153,9 +153,6 @@ const std::vector<BadLine>& bad_lines() {
        "\"0-2,5\", is \"0,4\""},
       {"sequence = 257", "run.toml:3: data.sequence: must be at most model.context (256), is 257"},
       {"[train]\nvalid_every = 2", "run.toml:4: train.valid_every: needs files in data.valid"},
-      {"[offload]\noptimizer = 'memory'\n[train]\nfrozen = ['h.*']",
-       "run.toml:4: offload.optimizer: must be none with train.frozen, is memory: offload needs "
-       "the optimizer state of all tensors"},
       {"[offload]\noptimizer = 'memory'\n[optim]\nstate_dtype = 'int8'",
        "run.toml:4: offload.optimizer: must be none with optim.state_dtype int8, is memory: the "
        "scales of its blocks do not fill tiles; bf16 can be offloaded"},

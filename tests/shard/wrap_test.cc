@@ -37,26 +37,6 @@ TEST_CASE("patterns that name no unit are refused", "[shard]") {
   CHECK_THROWS_WITH(wraps({.policy = WrapPolicy::kMatch}), Catch::Contains("names no units"));
 }
 
-TEST_CASE("a wrap cuts into equal shards, and its units lie in it one behind the other",
-          "[shard]") {
-  const auto first_units =
-      GENERATE(values<std::vector<int>>({{0}, {0, 2}, {0, 1, 5}, {0, 1, 2, 3, 4, 5}}));
-  const int parts = GENERATE(1, 3, 8);
-  const ParameterLayout layout = make_layout(four_blocks(), parts, first_units);
-  REQUIRE(layout.wraps.size() == first_units.size());
-  size_t end = 0;
-  for (size_t unit = 0; unit < layout.units.size(); ++unit) {
-    const FsdpUnit& wrap = layout.wrap_of_unit(int(unit));
-    CHECK(layout.units[unit].flat.begin == end);
-    end = layout.units[unit].flat.end();
-    CHECK(wrap.first_unit <= int(unit));
-    CHECK(int(unit) <= wrap.last_unit);
-    if (wrap.last_unit == int(unit)) CHECK(end == wrap.flat.end());
-    CHECK(wrap.flat.count % (kTensorAlignment * size_t(parts)) == 0);
-  }
-  CHECK(layout.count == end);
-}
-
 TEST_CASE("the shards of wraps hold every element once", "[shard]") {
   const Architecture model = four_blocks();
   const ParameterLayout layout = make_layout(model, 4, {0, 3});

@@ -14,8 +14,7 @@ namespace gxp {
 namespace {
 
 FlatShards whole_gradients(const ParameterLayout& layout, std::vector<float>& values) {
-  return {ShardRanges::of_gradients(layout, 1),
-          Tensor(memory_of(values), DType::kF32, Shape{values.size()})};
+  return {ShardRanges(layout, 1), Tensor(memory_of(values), DType::kF32, Shape{values.size()})};
 }
 
 // Flat gradients of the sample model: element i of the buffer is f(i), padding included.

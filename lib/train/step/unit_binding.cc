@@ -8,38 +8,34 @@
 namespace gxp {
 namespace {
 
-// A unit's parameters or gradients, where they lie in the flat buffer of `view`; none without one.
-std::vector<Tensor> flat_tensors(const RunPlan& plan, const ProgramMemory& memory, int unit,
-                                 const FlatView& view) {
-  std::vector<Tensor> tensors;
-  if (view.buffer == kNoBuffer) return tensors;
-  const Tensor buffer = memory.tensor(view.buffer);
-  const UnitLayout& layout = plan.layout.units[size_t(unit)];
-  for (const TensorSpec& tensor : plan.architecture.units[size_t(unit)].tensors) {
-    const Range& place = layout.tensors[tensors.size()];
-    tensors.push_back(buffer.rows(view.begin + place.begin - layout.flat.begin, place.count)
-                          .reshape(shape_of(tensor)));
-  }
-  return tensors;
-}
-
-Tensor first_or_empty(const std::vector<Tensor>& tensors) {
-  return tensors.empty() ? Tensor() : tensors[0];
+// One of a unit's tensors, where it lies in the flat buffer of `view`, which has the tensor's part
+// of the unit; empty without a view.
+Tensor flat_tensor(const RunPlan& plan, const ProgramMemory& memory, const TensorPart& tensor,
+                   const FlatView& view) {
+  if (view.buffer == kNoBuffer) return {};
+  const UnitLayout& layout = plan.layout.units[size_t(tensor.unit)];
+  const Range& place = layout.tensors[size_t(tensor.tensor)];
+  const size_t in_part = place.begin - layout.part_with(tensor.tensor).flat.begin;
+  const UnitSpec& unit = plan.architecture.units[size_t(tensor.unit)];
+  return memory.tensor(view.buffer)
+      .rows(view.begin + in_part, place.count)
+      .reshape(shape_of(unit.tensors[size_t(tensor.tensor)]));
 }
 
 void bind_parameters(UnitTensors& t, const RunPlan& plan, const ProgramMemory& memory,
                      const Op& op) {
   const UnitSpec& spec = plan.architecture.units[size_t(op.unit)];
-  t.parameters = flat_tensors(plan, memory, op.unit, op.parameters.own);
-  t.gradients = flat_tensors(plan, memory, op.unit, op.gradients.own);
-  t.gradients.resize(spec.tensors.size());
-  for (size_t i = 0; i < t.gradients.size(); ++i)
-    if (spec.tensors[i].frozen) t.gradients[i] = {};  // they have none
+  for (int i = 0; i < int(spec.tensors.size()); ++i) {
+    const bool frozen = spec.tensors[size_t(i)].frozen;
+    const TensorPart tensor{op.unit, i, {}};
+    t.parameters.push_back(
+        flat_tensor(plan, memory, tensor, frozen ? op.parameters.frozen : op.parameters.own));
+    t.gradients.push_back(frozen ? Tensor() : flat_tensor(plan, memory, tensor, op.gradients.own));
+  }
   t.accumulate = op.gradients.accumulate;
-  t.borrowed =
-      first_or_empty(flat_tensors(plan, memory, spec.borrows_from, op.parameters.borrowed));
-  t.borrowed_gradient =
-      first_or_empty(flat_tensors(plan, memory, spec.borrows_from, op.gradients.borrowed));
+  const TensorPart lent{spec.borrows_from, 0, {}};
+  t.borrowed = flat_tensor(plan, memory, lent, op.parameters.borrowed);
+  t.borrowed_gradient = flat_tensor(plan, memory, lent, op.gradients.borrowed);
 }
 
 }  // namespace

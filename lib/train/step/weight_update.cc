@@ -39,11 +39,12 @@ std::function<void()> WeightUpdate::bind_elements(const Op& op) {
   std::vector<RoundedPart> rounded;
   for (size_t i = 0; i < sharded_.own_parts.size(); ++i) {
     const TensorPart& part = sharded_.own_parts[i];
+    const TensorSpec& spec = sharded_.spec_of(part);
+    if (spec.frozen) continue;
     const Range elements = intersection(op.update.elements, sharded_.places().part(part));
     if (elements.count == 0) continue;
-    const TensorSpec& spec = sharded_.spec_of(part);
     const UpdateRange range = range_in(op, i, elements);
-    if (!needs_unsharded(part) && !spec.frozen) ranges.push_back(range);
+    if (!needs_unsharded(part)) ranges.push_back(range);
     const size_t first = part.elements.begin + elements.begin - sharded_.places().part(part).begin;
     if (rounds) rounded.push_back({parameters_in(op, part, elements), range.weights, &spec, first});
   }
@@ -57,7 +58,7 @@ std::function<void()> WeightUpdate::bind_elements(const Op& op) {
 }
 
 // The update's operands for `elements` of the optimizer's flat buffers, which lie in
-// own_parts[own_part].
+// own_parts[own_part], which is trained.
 UpdateRange WeightUpdate::range_in(const Op& op, size_t own_part, const Range& elements) const {
   const StepProgram& program = sharded_.program;
   const TensorPart& part = sharded_.own_parts[own_part];
@@ -69,9 +70,8 @@ UpdateRange WeightUpdate::range_in(const Op& op, size_t own_part, const Range& e
   range.decay = decay_vectors_ || sharded_.spec_of(part).decays();
   range.key = rounding_key(seed_, sharded_.spec_of(part));
   range.first = part.elements.begin + skipped;
-  if (!sharded_.spec_of(part).frozen)
-    range.gradients = sharded_.gradients().part(part).rows(skipped, elements.count);
-  const size_t weights = sharded_.places(program.weight_shards()).part(part).begin;
+  range.gradients = sharded_.gradients().part(part).rows(skipped, elements.count);
+  const size_t weights = sharded_.place_of_weights(part).begin;
   range.weights = op.update.tile.weights == kNoBuffer
                       ? sharded_.tensor(program.weights()).rows(weights + skipped, elements.count)
                       : in_tile(op.update.tile.weights);
