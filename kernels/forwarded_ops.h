@@ -101,6 +101,9 @@ class ForwardedOps : public Ops {
   void round_stochastically(Tensor out, ConstTensor x, const RandomBits& bits) override {
     return run(OpsCall::kPass, &Ops::round_stochastically, out, x, bits);
   }
+  void drop_out(Tensor out, ConstTensor x, const Dropout& dropout) override {
+    return run(OpsCall::kPass, &Ops::drop_out, out, x, dropout);
+  }
 
  private:
   template <class... Arguments>

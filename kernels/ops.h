@@ -32,8 +32,8 @@
 #include <string>
 
 #include "kernels/attention_scores.h"
+#include "kernels/math/dropout.h"
 #include "kernels/math/float8_type.h"
-#include "kernels/math/random_block.h"
 #include "kernels/reduce_op.h"
 #include "lib/base/decoder/activation.h"
 #include "lib/base/decoder/rotary.h"
@@ -365,6 +365,9 @@ class Ops {
   // out (bf16) = x (f32), each element rounded up or down so that it is right on average, by random
   // bits that depend on nothing but `bits` and the element's number (kernels/math/stochastic.h).
   virtual void round_stochastically(Tensor out, ConstTensor x, const RandomBits& bits) = 0;
+  // out = x, each element dropped out or scaled up (kernels/math/dropout.h), of any one of the three
+  // types. out may be x.
+  virtual void drop_out(Tensor out, ConstTensor x, const Dropout& dropout) = 0;
 };
 
 // Runs on `pool`, which must outlive it. The instruction set (avx512, avx2 or the compiler's

@@ -18,6 +18,7 @@ class CudaElementwise : public virtual Ops {
   void adamw_packed(std::span<const PackedAdamW> calls) override;  // packed_adamw.cu
   void convert(Tensor out, ConstTensor x) override;
   void round_stochastically(Tensor out, ConstTensor x, const RandomBits& bits) override;
+  void drop_out(Tensor out, ConstTensor x, const Dropout& dropout) override;
   void scale_rows_and_columns(Tensor out, ConstTensor x, ConstTensor rows,
                               ConstTensor columns) override;
 

@@ -197,6 +197,26 @@ struct RoundStochastically {
   }
 };
 
+template <class T>
+struct DropOut {
+  T* out;
+  const T* x;
+  RandomBits bits;
+  uint32_t lowest_kept;
+  float factor;
+  template <int N>
+  __device__ void run(size_t i) const {
+    Floats<N> values = load<N>(x + i);
+    for (int j = 0; j < N; ++j) {
+      const size_t element = bits.first + i + size_t(j);
+      const RandomBlock block = random_block(bits.key, element / kRandomBlock);
+      values.at[j] =
+          gxp::drop_out(values.at[j], uint32_t(element % kRandomBlock), block, lowest_kept, factor);
+    }
+    store(out + i, values);
+  }
+};
+
 struct Scale {
   float* out;
   const float* x;
@@ -249,6 +269,17 @@ void CudaElementwise::round_stochastically(Tensor out, ConstTensor x, const Rand
                                  bits};
   check_cuda(for_each(queue_.stream(), x.count(), lie_in_fours(body.out, body.x), body),
              "launch round_stochastically");
+}
+
+void CudaElementwise::drop_out(Tensor out, ConstTensor x, const Dropout& dropout) {
+  GXP_ASSERT(out.dtype == x.dtype && out.count() == x.count());
+  const cudaError_t result = with_element(x.dtype, [&](auto type) {
+    using T = decltype(type);
+    const DropOut<T> body{elements<T>(array_of(out)), elements<T>(array_of(x)), dropout.bits,
+                          dropout.lowest_kept(), dropout.factor()};
+    return for_each(queue_.stream(), x.count(), lie_in_fours(body.out, body.x), body);
+  });
+  check_cuda(result, "launch drop_out");
 }
 
 void CudaElementwise::scale_rows_and_columns(Tensor out, ConstTensor x, ConstTensor rows,

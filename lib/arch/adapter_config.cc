@@ -89,6 +89,7 @@ AdapterConfig read_adapter_config(std::string_view text, const std::string& path
   adapter.lora = {.rank = int(rank),
                   .alpha = number_of(config, "lora_alpha", 8, path),
                   .targets = targets_of(config, path),
+                  .dropout = number_of(config, "lora_dropout", 0, path),
                   .rslora = config.value("use_rslora", Json()) == true};
   adapter.transposed = config.value("fan_in_fan_out", Json()) == true;
   const Json base = config.value("base_model_name_or_path", Json());
@@ -105,7 +106,7 @@ std::string make_adapter_config(const AdapterConfig& config) {
                      {"base_model_name_or_path", config.base.empty() ? Json() : Json(config.base)},
                      {"r", lora.rank},
                      {"lora_alpha", lora.alpha},
-                     {"lora_dropout", 0.0},
+                     {"lora_dropout", lora.dropout},
                      {"target_modules", targets},
                      {"use_rslora", lora.rslora},
                      {"fan_in_fan_out", config.transposed},

@@ -129,6 +129,7 @@ enum class BlockSaved {
 // last in each list.
 enum class BlockScratch {
   kAdapted,    // the product of an adapter's first matrix; first in each list
+  kDropped,    // with dropout, an adapter's input; second in each list
   kBranch,     // forward and recomputation: an output of attention or the MLP, f32
   kActivated,  // the same, unless it is kept
   kAdaptedGradient,
@@ -209,6 +210,7 @@ struct Decoder {
   std::vector<Adapter> adapters = {};
   size_t adapter_rank = 0;
   float adapter_factor = 1;
+  float adapter_dropout = 0;
   Places<BlockNorm> norms = {};  // the weight; a layer norm's bias is the next tensor
   Places<BlockSaved> saved = {};
   Places<BlockScratch> forward_scratch = {}, recompute_scratch = {}, backward_scratch = {};

@@ -13,6 +13,7 @@ struct LoraConfig {
   int rank = 0;  // 0: no adapters
   double alpha = 16;
   std::vector<std::string> targets = {"all-linear"};
+  double dropout = 0;
   bool rslora = false;
   std::string init = {};  // "": a random start
 
@@ -35,6 +36,12 @@ struct LoraConfig {
           "The matrices that get an adapter, by the end of their name, such as \"q_proj\" or "
           "\"mlp.down_proj\", as in PEFT's target_modules. \"all-linear\": all matrices of the "
           "blocks.");
+    field("dropout", &S::dropout,
+          "Probability with which an adapter's input is replaced by 0 in training; the rest is "
+          "scaled up. The random numbers follow from train.seed, the layer and the sample's place "
+          "in the run, whatever the number of ranks. Validation, --evaluate and --generate drop "
+          "nothing. CUDA graphs are not recorded.",
+          at_least_and_below(0, 1));
     field(
         "init", &S::init,
         "Adapter to start from: a directory with PEFT's adapter_config.json, from which all of "

@@ -204,13 +204,22 @@ class BlockMaker {
     add(kValue, operand("value", kv_));
   }
 
+  void add_everywhere(BlockScratch what, const ActivationSpec& spec) {
+    place(unit_.forward_scratch, d_.forward_scratch, what, spec);
+    place(unit_.recompute_scratch, d_.recompute_scratch, what, spec);
+    place(unit_.backward_scratch, d_.backward_scratch, what, spec);
+  }
+  [[nodiscard]] size_t widest_adapted() const {
+    size_t inputs = 0;
+    for (const auto& adapted : adapted_) inputs = std::max(inputs, adapted.inputs);
+    return inputs;
+  }
+
   void add_scratch() {
     using enum BlockScratch;
     if (!d_.adapters.empty()) {
-      const ActivationSpec adapted = operand("adapted", d_.adapter_rank);
-      place(unit_.forward_scratch, d_.forward_scratch, kAdapted, adapted);
-      place(unit_.recompute_scratch, d_.recompute_scratch, kAdapted, adapted);
-      place(unit_.backward_scratch, d_.backward_scratch, kAdapted, adapted);
+      add_everywhere(kAdapted, operand("adapted", d_.adapter_rank));
+      if (d_.adapter_dropout > 0) add_everywhere(kDropped, operand("dropped", widest_adapted()));
       place(unit_.backward_scratch, d_.backward_scratch, kAdaptedGradient,
             operand("adapted_gradient", d_.adapter_rank));
     }

@@ -167,6 +167,7 @@ Architecture make_decoder(const Family& family, const ModelConfig& config,
   if (options.lora.rank > 0) {
     d.adapter_rank = size_t(options.lora.rank);
     d.adapter_factor = float(options.lora.factor());
+    d.adapter_dropout = float(options.lora.dropout);
   }
   arch.inputs_first = d.kind.inputs_first;
   arch.attention_channels = d.query_channels();

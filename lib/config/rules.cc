@@ -217,10 +217,16 @@ std::string adapters_have_a_rank(const RunConfig& run) {
   return "must be above 0 for the other settings of [lora]; set it, or leave them out";
 }
 
+std::string graphs_repeat(const RunConfig& run) {
+  if (run.train.cuda_graphs != CudaGraphs::kOn || run.lora.dropout == 0) return "";
+  return "must be off or auto with lora.dropout, whose numbers differ in each step; is on";
+}
+
 constexpr Rule kRules[] = {
     {"model.heads", "model.hidden", heads_divide_hidden},
     {"model.kv_heads", "model.heads", kv_heads_divide_heads},
     {"lora.rank", "lora.init", adapters_have_a_rank},
+    {"train.cuda_graphs", "lora.dropout", graphs_repeat},
     {"data.train", "", train_names_files},
     {"data.sequence", "model.context", row_fits_context},
     {"train.valid_every", "data.valid", validation_has_files},

@@ -48,8 +48,9 @@ void BatchLoader::start(uint64_t position) {
   written_ = taken_ = 0;  // no lock: no other thread runs
   error_ = nullptr;
   runs_ = true;
-  thread_ = start_thread("gxp-loader", [this, position](const std::stop_token& stop) {
-    read_ahead(stop, position);
+  base_ = position;
+  thread_ = start_thread("gxp-loader", [this](const std::stop_token& stop) {
+    read_ahead(stop);
     const std::lock_guard lock(mutex_);
     runs_ = false;
     changed_.notify_all();
@@ -57,16 +58,14 @@ void BatchLoader::start(uint64_t position) {
   pthread_setname_np(thread_.native_handle(), "gxp-loader");
 }
 
-void BatchLoader::read_ahead(const std::stop_token& stop, uint64_t position) {
+void BatchLoader::read_ahead(const std::stop_token& stop) {
   const auto rows = uint64_t(share_.rows);
   const size_t length = size_t(dataset_.sequence()) + 1;  // of a sample
-  const auto in_a_row = uint64_t(share_.in_a_row);
-  const uint64_t others = uint64_t(share_.world_size - 1) * in_a_row * rows;
-  position += uint64_t(share_.rank) * in_a_row * rows;
   std::unique_lock lock(mutex_);
   const auto has_room = [this] { return written_ - taken_ < slots_.size(); };
   while (changed_.wait(lock, stop, has_room) && !stop.stop_requested()) {
     Slot& slot = slots_[written_ % slots_.size()];
+    const uint64_t position = position_of(written_);
     lock.unlock();
     std::exception_ptr error;
     try {
@@ -75,17 +74,15 @@ void BatchLoader::read_ahead(const std::stop_token& stop, uint64_t position) {
     } catch (...) {
       error = std::current_exception();
     }
-    position += rows;
     lock.lock();
     error_ = error;
     if (!error) ++written_;
-    if (written_ % in_a_row == 0) position += others;
     changed_.notify_all();
     if (error) return;
   }
 }
 
-void BatchLoader::next(const Tensor& tokens, const Tensor& targets, Deadline deadline) {
+uint64_t BatchLoader::next(const Tensor& tokens, const Tensor& targets, Deadline deadline) {
   GXP_ASSERT(thread_.joinable());
   const auto sequence = size_t(dataset_.sequence());
   const size_t count = size_t(share_.rows) * sequence;
@@ -103,8 +100,15 @@ void BatchLoader::next(const Tensor& tokens, const Tensor& targets, Deadline dea
     std::copy_n(sample + 1, sequence, targets.data<int32_t>() + to);
   }
   lock.lock();
-  ++taken_;
+  const uint64_t position = position_of(taken_++);
   changed_.notify_all();
+  return position;
+}
+
+uint64_t BatchLoader::position_of(uint64_t batch) const {
+  const auto in_a_row = uint64_t(share_.in_a_row);
+  const uint64_t turn = batch / in_a_row * uint64_t(share_.world_size) + uint64_t(share_.rank);
+  return base_ + (turn * in_a_row + batch % in_a_row) * uint64_t(share_.rows);
 }
 
 }  // namespace gxp

@@ -43,17 +43,20 @@ class BatchLoader {
   // error.
   void start(uint64_t position);
   // Fills `tokens` and `targets`: i32 host tensors of shape (rows, sequence). Only after start().
+  // Returns the position of the first sample; the others follow it.
   // Throws what reading this micro-batch threw (and again on every later call); kIo when the
   // deadline passes. If that read still hangs when the loader is destroyed, the destructor waits 10
   // s and then ends the process, with kIo's exit code.
-  void next(const Tensor& tokens, const Tensor& targets, Deadline deadline);
+  uint64_t next(const Tensor& tokens, const Tensor& targets, Deadline deadline);
 
  private:
   // One micro-batch read ahead: its samples, of sequence + 1 tokens each.
   using Slot = std::vector<int32_t>;
 
+  // Of the first sample of a micro-batch, counted since start().
+  [[nodiscard]] uint64_t position_of(uint64_t batch) const;
   void stop();
-  void read_ahead(const std::stop_token& stop, uint64_t position);
+  void read_ahead(const std::stop_token& stop);
 
   const Dataset& dataset_;
   const SampleOrder order_;
@@ -64,6 +67,7 @@ class BatchLoader {
   uint64_t taken_ = 0;       // micro-batches given to next() since start()
   std::exception_ptr error_;
   bool runs_ = false;
+  uint64_t base_ = 0;  // of start()
   std::condition_variable_any changed_;
   std::jthread thread_;
 };

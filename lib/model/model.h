@@ -16,6 +16,13 @@
 
 namespace gxp {
 
+// What the random numbers of dropout depend on: a key of the unit, and the number in the run of the
+// first token, which changes from call to call; null: nothing is dropped.
+struct AdapterDropout {
+  uint64_t key = 0;
+  const uint64_t* first_token = nullptr;
+};
+
 // The memory of one operation of the step program on one unit. Tensors that the operation does not
 // use are empty.
 struct UnitTensors {
@@ -26,6 +33,7 @@ struct UnitTensors {
   Tensor borrowed_gradient;
   Tensor codes;  // the KeptCodes of all matrices, one after the other; empty: not kept
   bool makes_codes = false;
+  AdapterDropout dropout;
   Tensor largest;               // f32, of UnitSpec::operands; empty: products are not in 8 bits
   std::vector<Tensor> saved;    // flat, in the order of UnitSpec::saved
   std::vector<Tensor> scratch;  // flat, in the order of the unit's scratch list

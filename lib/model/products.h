@@ -3,6 +3,7 @@
 
 #include "kernels/ops.h"
 #include "lib/arch/decoder.h"
+#include "lib/base/hash.h"
 #include "lib/model/model.h"
 
 namespace gxp {
@@ -15,6 +16,7 @@ class Products {
         float8_(float8),
         adapters_(decoder.adapters),
         factor_(decoder.adapter_factor),
+        dropout_(decoder.adapter_dropout),
         gradient_(decoder.backward_scratch[BlockScratch::kAdaptedGradient]) {}
 
   // y = x W + bias [+ residual], for x(N, inputs) and y(N, outputs).
@@ -123,11 +125,30 @@ class Products {
     return flat.reshape({rows, flat.count() / rows});
   }
 
+  // x with elements of zero, in the scratch, as the adapter of training reads it; or x itself.
+  Tensor dropped(const Tensor& x, const MatrixPlace& at, const UnitTensors& t) {
+    if (dropout_ == 0 || t.dropout.first_token == nullptr) return x;
+    const Tensor out = room_for_dropped(x.shape.rows(), x.shape.columns(), t);
+    drop_out(out, x, at, t);
+    return out;
+  }
+  static Tensor room_for_dropped(size_t rows, size_t columns, const UnitTensors& t) {
+    const Tensor& flat = t.scratch[1];  // BlockScratch::kDropped
+    return flat.rows(0, rows * columns).reshape({rows, columns});
+  }
+  // The same elements of each tensor as large as the adapter's input.
+  void drop_out(const Tensor& out, const Tensor& x, const MatrixPlace& at, const UnitTensors& t) {
+    ops_.drop_out(out, x,
+                  {dropout_,
+                   {mix64(t.dropout.key + uint64_t(at.adapter)),
+                    size_t(*t.dropout.first_token) * x.shape.columns()}});
+  }
+
   // factor * x A^T. The parts of a matrix, one after the other, share it.
   Tensor adapt(const Tensor& x, const MatrixPlace& at, const UnitTensors& t) {
     const Tensor h = narrow(0, x.shape.rows(), t);  // BlockScratch::kAdapted
     if (!at.is_first) return h;
-    ops_.matmul(h, x, first_of(at, t.parameters), {.transpose_b = true});
+    ops_.matmul(h, dropped(x, at, t), first_of(at, t.parameters), {.transpose_b = true});
     ops_.scale(h, h, factor_);
     return h;
   }
@@ -140,7 +161,13 @@ class Products {
     ops_.matmul(dh, dy, second_of(at, t.parameters), {.accumulate = !at.is_first});
     if (!at.is_last) return;
     ops_.scale(dh, dh, factor_);
-    ops_.matmul(dx, dh, first_of(at, t.parameters), {.accumulate = true});
+    const Tensor& first = first_of(at, t.parameters);
+    if (dropout_ == 0 || t.dropout.first_token == nullptr)
+      return ops_.matmul(dx, dh, first, {.accumulate = true});
+    const Tensor own = room_for_dropped(dx.shape.rows(), dx.shape.columns(), t);
+    ops_.matmul(own, dh, first, {});
+    drop_out(own, own, at, t);
+    ops_.add(dx, dx, own);
   }
   void adapter_weight_backward(const Tensor& dy, const Tensor& x, const MatrixPlace& at,
                                const UnitTensors& t) {
@@ -151,14 +178,14 @@ class Products {
     if (is_trained(dsecond)) ops_.matmul(dsecond, dy, h, options);
     const Tensor dfirst = first_of(at, t.gradients);
     if (at.is_last && is_trained(dfirst))
-      ops_.matmul(dfirst, narrow(gradient_, x.shape.rows(), t), x, options);
+      ops_.matmul(dfirst, narrow(gradient_, x.shape.rows(), t), dropped(x, at, t), options);
   }
 
   Ops& ops_;
   const bool outputs_first_;
   const bool float8_;
   const std::vector<Adapter> adapters_;
-  const float factor_;
+  const float factor_, dropout_;
   const size_t gradient_;  // of an adapter's first product, in scratch
 };
 

@@ -105,10 +105,14 @@ void add_forward_product(Works& works, const UnitWork& unit, const LinearWork& l
   works.push_back(work);
 }
 
-// The products with the adapters' matrices, once in a forward pass and twice in a backward pass.
+// The products with the adapters' matrices, once in a forward pass and twice in a backward pass, and
+// the dropout of what the first ones, of `rank` rows, read.
 void add_adapters(Works& works, const UnitWork& unit, double times) {
+  const Decoder& decoder = unit.architecture.decoder;
   for (const TensorSpec* adapter : unit.adapters) {
     const auto rows = double(adapter->shape[0]), columns = double(adapter->shape[1]);
+    if (decoder.adapter_dropout > 0 && adapter->shape[0] == decoder.adapter_rank)
+      works.push_back(pass(kPass, times * 2 * unit.tokens * columns * unit.element));
     works.push_back(product(kProduct, {unit.tokens, rows, columns}, unit.element, unit.element));
     works.back().flops *= times;
     works.back().bytes *= times;

@@ -26,6 +26,8 @@ GraphChoice choose_graphs(const RunConfig& config, const Architecture& architect
   if (config.train.cuda_graphs != CudaGraphs::kAuto)
     return {config.train.cuda_graphs == CudaGraphs::kOn, WithoutRecording::kFail,
             "as train.cuda_graphs says"};
+  if (config.lora.dropout > 0)
+    return {false, WithoutRecording::kWarn, "lora.dropout has other numbers in each step"};
   const size_t tokens = size_t(config.train.micro_batch) * positions;
   const double seconds = forward_flops_of_block(architecture, positions, tokens) / flops_per_s;
   const bool is_short = seconds < kLongSeconds;

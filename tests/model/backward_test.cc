@@ -24,14 +24,13 @@ double slope(SmallRun& run, float& parameter) {
   return (8 * near - far) / (12 * double(kStep));
 }
 
-TEST_CASE("each family's gradients are the slopes of its loss", "[model]") {
-  const ModelConfig config = GENERATE(from_range(small_models()));
-  SmallRun run(config);
+void check_slopes(SmallRun& run) {
   run.differentiate(false);
   const auto gradients = run.gradients();
   for (size_t unit = 0; unit < gradients.size(); ++unit) {
     for (size_t tensor = 0; tensor < gradients[unit].size(); ++tensor) {
-      CAPTURE(config.family, config.ties_head(), run.units()[unit].tensors[tensor].name);
+      if (run.units()[unit].tensors[tensor].frozen) continue;
+      CAPTURE(run.units()[unit].tensors[tensor].name);
       const Floats& gradient = gradients[unit][tensor];
       double largest = 0;
       double worst = 0;
@@ -43,6 +42,26 @@ TEST_CASE("each family's gradients are the slopes of its loss", "[model]") {
       CHECK(worst < 1e-3 * largest + 5e-4);
     }
   }
+}
+
+TEST_CASE("each family's gradients are the slopes of its loss", "[model]") {
+  const ModelConfig config = GENERATE(from_range(small_models()));
+  CAPTURE(config.family, config.ties_head());
+  SmallRun run(config);
+  check_slopes(run);
+}
+
+const LoraConfig kDropping = {.rank = 2, .alpha = 3, .dropout = 0.3};
+
+TEST_CASE("the gradients of adapters are the slopes of the loss, with what dropout leaves",
+          "[model]") {
+  const ModelConfig config = GENERATE(from_range(small_models()));
+  CAPTURE(config.family, config.ties_head());
+  SmallRun run(config, KeptOutputs::kNone, kDropping);
+  check_slopes(run);
+  LoraConfig keeping = kDropping;
+  keeping.dropout = 0;
+  CHECK(run.loss() != SmallRun(config, KeptOutputs::kNone, keeping).loss());
 }
 
 TEST_CASE("each family's gradients are added up over micro-batches", "[model]") {
@@ -62,13 +81,14 @@ TEST_CASE("each family's gradients are added up over micro-batches", "[model]") 
 TEST_CASE("each family's gradients have the same bits, whatever is kept and made again",
           "[model]") {
   const ModelConfig config = GENERATE(from_range(small_models()));
-  SmallRun plain(config);
+  const LoraConfig lora = GENERATE(LoraConfig(), kDropping);
+  SmallRun plain(config, KeptOutputs::kNone, lora);
   plain.differentiate(false);
   for (const KeptOutputs kept : {KeptOutputs::kNone, KeptOutputs::kNorms, KeptOutputs::kAll}) {
-    SmallRun run(config, kept);
+    SmallRun run(config, kept, lora);
     for (const Recompute again : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
       run.differentiate(false, again);
-      CAPTURE(config.family, kept, again);
+      CAPTURE(config.family, lora.rank, kept, again);
       CHECK(run.gradients() == plain.gradients());
     }
   }

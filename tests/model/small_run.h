@@ -34,10 +34,12 @@ inline SmallBatch random_batch(int vocabulary) {
 
 class SmallRun {
  public:
-  explicit SmallRun(const ModelConfig& config, KeptOutputs kept = KeptOutputs::kNone)
-      : SmallRun(config, random_batch(config.vocab_size), kept) {}
-  SmallRun(const ModelConfig& config, SmallBatch batch, KeptOutputs kept = KeptOutputs::kNone)
-      : architecture_(make_architecture(config, DType::kF32, kept)),
+  explicit SmallRun(const ModelConfig& config, KeptOutputs kept = KeptOutputs::kNone,
+                    const LoraConfig& lora = {})
+      : SmallRun(config, random_batch(config.vocab_size), kept, lora) {}
+  SmallRun(const ModelConfig& config, SmallBatch batch, KeptOutputs kept = KeptOutputs::kNone,
+           const LoraConfig& lora = {})
+      : architecture_(make_architecture(config, DType::kF32, kept, lora)),
         ops_(make_cpu_ops(pool_)),
         model_(make_model(architecture_, *ops_)),
         batch_(std::move(batch)),
@@ -130,13 +132,16 @@ class SmallRun {
     t.accumulate = accumulate_;
     for (size_t i = 0; i < spec.tensors.size(); ++i) {
       t.parameters.push_back(shaped(parameters_[unit][i], spec.tensors[i].shape));
-      t.gradients.push_back(shaped(gradients_[unit][i], spec.tensors[i].shape));
+      t.gradients.push_back(
+          spec.tensors[i].frozen ? Tensor() : shaped(gradients_[unit][i], spec.tensors[i].shape));
     }
     if (spec.borrows_from >= 0) {
       const auto lender = size_t(spec.borrows_from);
-      t.borrowed = shaped(parameters_[lender][0], units()[lender].tensors[0].shape);
-      t.borrowed_gradient = shaped(gradients_[lender][0], units()[lender].tensors[0].shape);
+      const TensorSpec& lent = units()[lender].tensors[0];
+      t.borrowed = shaped(parameters_[lender][0], lent.shape);
+      if (!lent.frozen) t.borrowed_gradient = shaped(gradients_[lender][0], lent.shape);
     }
+    t.dropout = {unit, &kFirstToken};
     for (Floats& saved : saved_[unit]) t.saved.push_back(flat(saved));
     for (Floats& floats : scratch) t.scratch.push_back(flat(floats));
     t.tokens = ids(batch_.tokens);
@@ -178,6 +183,8 @@ class SmallRun {
     std::vector<Floats> scratch = memory_for(spec.recompute_scratch);
     model_->recompute(int(unit), tensors(unit, scratch), what);
   }
+
+  static constexpr uint64_t kFirstToken = 30;
 
   const Architecture architecture_;
   ThreadPool pool_{1};

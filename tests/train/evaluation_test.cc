@@ -42,6 +42,13 @@ std::vector<EvaluatedLoss> losses_on(int world_size, const Settings& sets) {
   });
 }
 
+TEST_CASE("evaluation drops nothing", "[train]") {
+  const RowFiles files(2);
+  const Settings adapted = {"data.valid=" + files.all(), "lora.rank=4"};
+  const double whole = losses_on(1, adapted)[0].mean();
+  CHECK(losses_on(1, adapted + Settings{"lora.dropout=0.5"})[0].mean() == whole);
+}
+
 TEST_CASE("evaluation counts every row once, on any ranks and with any strategy", "[train]") {
   constexpr int kRows = 7;
   const RowFiles files(kRows);

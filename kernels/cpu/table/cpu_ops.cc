@@ -292,6 +292,23 @@ class CpuOps final : public CpuNorms, public CpuAttention {
     });
   }
 
+  void drop_out(Tensor out, ConstTensor x, const Dropout& dropout) override {
+    GXP_ASSERT(out.dtype == x.dtype && out.count() == x.count());
+    const InPieces from(kernels_.convert, x);
+    const OutPieces to(kernels_.convert, out);
+    pool_.parallel_for(x.count(), kPieceElements, [&](size_t begin, size_t end) {
+      alignas(64) float buffer[kPieceElements];
+      for (size_t at = begin; at < end; at += kPieceElements) {
+        const size_t count = std::min(kPieceElements, end - at);
+        const float* const values = from.read(at, count, buffer);
+        float* const kept = to.place(at, buffer);
+        gxp::drop_out(kept, values, count,
+                      {dropout.rate, {dropout.bits.key, dropout.bits.first + at}});
+        to.finish(at, count, kept);
+      }
+    });
+  }
+
   void adamw_packed(std::span<const PackedAdamW> calls) override {
     for (const PackedAdamW& call : calls) {
       const InPieces gradients(kernels_.convert, call.gradients);

@@ -2,15 +2,25 @@
 
 #include <vector>
 
+#include "lib/base/hash.h"
+
 #include "lib/train/step/unit_binding.h"
 
 namespace gxp {
+namespace {
+
+// Tells this use of the seed from the others.
+constexpr uint64_t kDropout = 0x64726f706f7574;  // "dropout"
+
+}  // namespace
 
 ForwardBackward::ForwardBackward(const RunConfig& config, Backend& backend, ShardedMemory& sharded,
                                  const RunningStep& step, const Dataset& data)
     : host_ops_(backend.on_host()),
       sharded_(sharded),
       step_(step),
+      dropout_seed_(mix64(config.train.seed ^ kDropout)),
+      first_tokens_(size_t(sharded.plan.shape.grad_accum)),
       model_(make_model(sharded.plan.architecture, *backend.ops)),
       loader_(data, {config.data.order, config.train.seed, data.sample_count()},
               {.rank = sharded.rank,
@@ -26,15 +36,18 @@ ForwardBackward::ForwardBackward(const RunConfig& config, Backend& backend, Shar
 
 std::function<void()> ForwardBackward::bind(const Op& op) {
   if (op.kind == OpKind::kNextBatch)
-    return bind_next_batch(sharded_.lanes, sharded_.memory, sharded_.plan.shape, op,
-                           [this](const Tensor& tokens, const Tensor& targets) {
-                             loader_.next(tokens, targets, Deadline::after(kDataTimeout));
-                           });
+    return bind_next_batch(
+        sharded_.lanes, sharded_.memory, sharded_.plan.shape, op,
+        [this, micro = size_t(op.micro)](const Tensor& tokens, const Tensor& targets) {
+          const uint64_t sample = loader_.next(tokens, targets, Deadline::after(kDataTimeout));
+          first_tokens_[micro] = sample * sharded_.plan.shape.positions;
+        });
   if (op.kind == OpKind::kReduceLoss)
     return sharded_.calls.bind(RankGroup::kWorld, Collective::kAllReduce,
                                sharded_.tensor(sharded_.program.loss_sum));
   Model& model = *model_;
-  const UnitTensors t = bind_unit(sharded_.plan, sharded_.plan.shape, sharded_.memory, op);
+  UnitTensors t = bind_unit(sharded_.plan, sharded_.plan.shape, sharded_.memory, op);
+  t.dropout = {mix64(dropout_seed_ + uint64_t(op.unit)), &first_tokens_[size_t(op.micro)]};
   if (op.kind == OpKind::kForward) return [&model, t, unit = op.unit] { model.forward(unit, t); };
   if (op.kind == OpKind::kRecompute)
     return [&model, t, unit = op.unit, what = op.buffers.recompute] {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "lib/config/run_config.h"
 #include "lib/data/batch_loader.h"
@@ -36,6 +37,8 @@ class ForwardBackward {
   Ops& host_ops_;
   ShardedMemory& sharded_;
   const RunningStep& step_;
+  const uint64_t dropout_seed_;
+  std::vector<uint64_t> first_tokens_;  // by micro-batch: number in the run (AdapterDropout)
   const std::unique_ptr<Model> model_;
   BatchLoader loader_;
   const Mirror loss_sum_;    // of the program's buffer
