@@ -127,7 +127,7 @@ CommandLine make_command_line(std::span<const Command> commands) {
   CommandLine line;
   line.help = std::make_unique<HelpOptions>();
   line.app = std::make_unique<CLI::App>(
-      "Trains GPT-2 and Llama style language models on one rank or many.", "gxp");
+      "Trains decoder language models on one rank or many.", "gxp");
   line.app->formatter(help_formatter());
   line.app->set_help_flag("-h,--help", "Print this help and exit");
   line.app->set_version_flag("--version", "gxp " GXP_VERSION, "Print the version and exit");

@@ -14,7 +14,7 @@ std::function<int()> define_train(CLI::App& app);
 namespace {
 
 constexpr std::array kTable = {
-    Command{"train", "Train a GPT-2 or Llama style model on one rank or many", define_train},
+    Command{"train", "Train a decoder model on one rank or many", define_train},
     Command{"convert-ckpt", "Convert, inspect, verify and compare checkpoints",
             define_convert_ckpt},
     Command{"memcalc", "Predict a model's or a run's memory per GPU", define_memcalc},
