@@ -44,7 +44,7 @@ Report make_report(const ModelView& view, const TrainPrinting& how) {
                     {{"perplexity"}, std::exp(loss)},
                     how.of_bytes ? Fact{{"bits_per_byte", "bits per byte"}, bits}
                                  : Fact{{"bits_per_token", "bits per token"}, bits},
-                    {{"tokens", "validation tokens"}, int64_t(view.loss->tokens)}};
+                    {{"tokens", "validation tokens"}, int64_t(view.loss->targets)}};
   }
   report.facts.push_back({{"step", "step of the checkpoint"}, to_cell(view.step)});
   report.facts.push_back({{"parameters"}, int64_t(view.parameters)});

@@ -33,10 +33,17 @@ struct DataConfig {
   using S = DataConfig;
   static void schema(auto& field) {
     field.section("data", "Training and validation data.");
-    field("train", &S::train,
-          "Training files: text, llm.c .bin shards, .npy arrays of integers (one stream, or rows "
-          "of sequence + 1 tokens), or .i32 files (rows of sequence + 1 tokens). The kind is "
-          "recognised from content and name; anything else is refused. Required for training.");
+    field(
+        "train", &S::train,
+        "Training files: text, llm.c .bin shards, .npy arrays of integers, or .i32 files (rows "
+        "of sequence + 1 tokens). A .npy array of one dimension is a stream of token ids; of two, "
+        "(rows, sequence + 1), each row is a sample; of three, (rows, 2, sequence + 1), each row "
+        "has its ids and then its labels in Hugging Face's sense, as numpy.stack([input_ids, "
+        "labels], axis=1) makes them: a label is the id of the token at its own position, or -100 "
+        "where that token is not to be predicted. The loss is the mean over all targets of the "
+        "step that count, whatever ranks and micro-batches they are in; a step without any is an "
+        "error. The kind is recognised from content and name; anything else is refused. Required "
+        "for training.");
     field("valid", &S::valid, "Validation files, of the same kinds. May be empty.");
     field("tokenizer", &S::tokenizer,
           "How text becomes tokens. byte: one token per byte, whatever model.vocab_size is. "

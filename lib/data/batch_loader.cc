@@ -24,7 +24,8 @@ BatchLoader::BatchLoader(const Dataset& dataset, const SampleOrder& order, const
                          int depth)
     : dataset_(dataset), order_(order), share_(share) {
   GXP_ASSERT(depth > 0 && share.rows > 0 && share.rank >= 0 && share.rank < share.world_size);
-  slots_.assign(size_t(depth), Slot(size_t(share.rows) * (size_t(dataset.sequence()) + 1)));
+  const std::vector<int32_t> samples(size_t(share.rows) * (size_t(dataset.sequence()) + 1));
+  slots_.assign(size_t(depth), Slot{samples, samples});
 }
 
 BatchLoader::~BatchLoader() { stop(); }
@@ -60,7 +61,9 @@ void BatchLoader::start(uint64_t position) {
 
 void BatchLoader::read_ahead(const std::stop_token& stop) {
   const auto rows = uint64_t(share_.rows);
-  const size_t length = size_t(dataset_.sequence()) + 1;  // of a sample
+  const auto per_step = uint64_t(share_.per_step);
+  const uint64_t step_samples = uint64_t(share_.world_size) * rows * per_step;  // of all ranks
+  uint64_t step_targets = 0;
   std::unique_lock lock(mutex_);
   const auto has_room = [this] { return written_ - taken_ < slots_.size(); };
   while (changed_.wait(lock, stop, has_room) && !stop.stop_requested()) {
@@ -69,8 +72,10 @@ void BatchLoader::read_ahead(const std::stop_token& stop) {
     lock.unlock();
     std::exception_ptr error;
     try {
-      for (size_t row = 0; row < rows; ++row)
-        dataset_.read(order_.at(position + row), std::span(slot).subspan(row * length, length));
+      if (per_step > 0 && written_ % per_step == 0)
+        step_targets = count_targets(base_ + written_ / per_step * step_samples, step_samples);
+      slot.step_targets = step_targets;
+      read_samples(slot, position);
     } catch (...) {
       error = std::current_exception();
     }
@@ -80,6 +85,19 @@ void BatchLoader::read_ahead(const std::stop_token& stop) {
     changed_.notify_all();
     if (error) return;
   }
+}
+
+void BatchLoader::read_samples(Slot& slot, uint64_t position) const {
+  const size_t length = size_t(dataset_.sequence()) + 1;
+  for (size_t row = 0; row < size_t(share_.rows); ++row)
+    dataset_.read(order_.at(position + row), std::span(slot.tokens).subspan(row * length, length),
+                  std::span(slot.labels).subspan(row * length, length));
+}
+
+uint64_t BatchLoader::count_targets(uint64_t begin, uint64_t samples) const {
+  uint64_t targets = 0;
+  for (uint64_t i = 0; i < samples; ++i) targets += dataset_.count_targets(order_.at(begin + i));
+  return targets;
 }
 
 uint64_t BatchLoader::next(const Tensor& tokens, const Tensor& targets, Deadline deadline) {
@@ -94,11 +112,11 @@ uint64_t BatchLoader::next(const Tensor& tokens, const Tensor& targets, Deadline
   if (taken_ == written_) std::rethrow_exception(error_);
   const Slot& slot = slots_[taken_ % slots_.size()];
   lock.unlock();
-  const int32_t* sample = slot.data();
-  for (size_t to = 0; to < count; to += sequence, sample += sequence + 1) {
-    std::copy_n(sample, sequence, tokens.data<int32_t>() + to);
-    std::copy_n(sample + 1, sequence, targets.data<int32_t>() + to);
+  for (size_t to = 0, from = 0; to < count; to += sequence, from += sequence + 1) {
+    std::copy_n(slot.tokens.data() + from, sequence, tokens.data<int32_t>() + to);
+    std::copy_n(slot.labels.data() + from + 1, sequence, targets.data<int32_t>() + to);
   }
+  step_targets_ = slot.step_targets;
   lock.lock();
   const uint64_t position = position_of(taken_++);
   changed_.notify_all();

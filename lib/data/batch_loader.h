@@ -29,6 +29,7 @@ struct BatchShare {
   int world_size = 1;
   int rows = 1;      // train.micro_batch
   int in_a_row = 1;  // micro-batches of one rank that follow each other in the order
+  int per_step = 0;  // micro-batches of one rank in a step; 0: step_targets() is not asked for
 };
 
 // Ownership: the dataset must outlive the loader. Threads: one caller.
@@ -46,21 +47,30 @@ class BatchLoader {
   // Returns the position of the first sample; the others follow it.
   // Throws what reading this micro-batch threw (and again on every later call); kIo when the
   // deadline passes. If that read still hangs when the loader is destroyed, the destructor waits 10
-  // s and then ends the process, with kIo's exit code.
+  // s and then ends the process, with kIo's exit code. A target that does not count is negative.
   uint64_t next(const Tensor& tokens, const Tensor& targets, Deadline deadline);
+  // How many targets count in the step of the micro-batch that next() gave last, on all ranks. A
+  // rank counts them itself: it reads the labels of all ranks' samples, but tokens only of its own.
+  [[nodiscard]] uint64_t step_targets() const { return step_targets_; }
 
  private:
-  // One micro-batch read ahead: its samples, of sequence + 1 tokens each.
-  using Slot = std::vector<int32_t>;
+  // One micro-batch read ahead: its samples, of sequence + 1 tokens and labels each.
+  struct Slot {
+    std::vector<int32_t> tokens, labels;
+    uint64_t step_targets = 0;
+  };
 
   // Of the first sample of a micro-batch, counted since start().
   [[nodiscard]] uint64_t position_of(uint64_t batch) const;
   void stop();
   void read_ahead(const std::stop_token& stop);
+  void read_samples(Slot& slot, uint64_t position) const;
+  [[nodiscard]] uint64_t count_targets(uint64_t begin, uint64_t samples) const;
 
   const Dataset& dataset_;
   const SampleOrder order_;
   const BatchShare share_;
+  uint64_t step_targets_ = 0;
   std::vector<Slot> slots_;  // slot k % size: for the reader until written_ > k, then for next()
   std::mutex mutex_;         // guards the next four
   uint64_t written_ = 0;     // micro-batches read since start()

@@ -86,8 +86,13 @@ std::vector<DataFingerprint> Dataset::fingerprints() const {
   const size_t blocks = std::clamp<size_t>(kMostHashedBlocks / files_.size(), 2, 64);
   std::vector<DataFingerprint> fingerprints;
   for (const TokenFile& file : files_)
-    fingerprints.push_back({file.path(), std::string(to_string(file.kind())), file.bytes(),
-                            file.token_count(), file.hash(blocks)});
+    fingerprints.push_back(
+        {.path = file.path(),
+         .kind = std::string(to_string(file.kind())) + (file.has_labels() ? " with labels" : ""),
+         .bytes = file.bytes(),
+         .tokens = file.token_count(),
+         .hash = file.hash(blocks),
+         .rows = file.has_rows() ? samples_of(file) : 0});
   return fingerprints;
 }
 
@@ -95,10 +100,10 @@ uint64_t Dataset::samples_of(const TokenFile& file) const {
   const uint64_t tokens = file.token_count();
   const uint64_t row = uint64_t(sequence_) + 1;
   if (file.row_tokens() > 0 && file.row_tokens() != row)
-    fail(
-        ErrorKind::kConfig,
-        "read tokens from {}: its rows have {} tokens, but one sample takes {} (data.sequence + 1)",
-        file.path(), file.row_tokens(), row);
+    fail(ErrorKind::kConfig,
+         "read tokens from {}: its rows have {} tokens, but one sample takes {} (data.sequence + "
+         "1); set data.sequence to the rows' length - 1, or cut or pad the rows",
+         file.path(), file.row_tokens(), row);
   if (file.has_rows() && tokens % row != 0)
     fail(ErrorKind::kCorrupt,
          "read tokens from {}: {} tokens are not a multiple of {}, the row length (data.sequence + "
@@ -111,14 +116,28 @@ uint64_t Dataset::samples_of(const TokenFile& file) const {
   return file.has_rows() ? tokens / row : (tokens - 1) / uint64_t(sequence_);
 }
 
-void Dataset::read(uint64_t sample, std::span<int32_t> tokens) const {
-  const auto length = size_t(sequence_);
-  GXP_ASSERT(sample < sample_count() && tokens.size() == length + 1);
+Dataset::Place Dataset::find(uint64_t sample) const {
+  GXP_ASSERT(sample < sample_count());
   const auto next = std::upper_bound(first_samples_.begin(), first_samples_.end(), sample);
   const auto index = size_t(next - first_samples_.begin()) - 1;
-  const TokenFile& file = files_[index];
-  const uint64_t begin = (sample - first_samples_[index]) * (file.has_rows() ? length + 1 : length);
-  file.read(begin, tokens.size(), vocab_size_, tokens.data());
+  return {files_[index], sample - first_samples_[index]};
+}
+
+void Dataset::read(uint64_t sample, std::span<int32_t> tokens, std::span<int32_t> labels) const {
+  const auto length = size_t(sequence_);
+  GXP_ASSERT(tokens.size() == length + 1 && labels.size() == length + 1);
+  const auto& [file, index] = find(sample);
+  file.read(index * (file.has_rows() ? length + 1 : length), length + 1, vocab_size_,
+            tokens.data());
+  if (file.has_labels())
+    file.read_labels(index, tokens, labels.data());
+  else
+    std::ranges::copy(tokens, labels.begin());
+}
+
+uint64_t Dataset::count_targets(uint64_t sample) const {
+  const auto& [file, index] = find(sample);
+  return file.has_labels() ? file.count_targets(index) : uint64_t(sequence_);
 }
 
 }  // namespace gxp

@@ -4,6 +4,8 @@
 // last `sequence` the targets. Streams (text, llm.c shards) are cut into windows at every
 // `sequence`-th token, so that neighbours share one token and each token but the first is a target
 // once; what is left at the end of a file is not used. A row of a file of rows is a sample as it is.
+// Where rows have labels, a target without one does not count: the loss is the mean over those that
+// do. Elsewhere each target counts.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +23,11 @@ namespace gxp {
 // own with the checkpoint's.
 struct DataFingerprint {
   std::string path;
-  std::string kind;  // of to_string(DataKind)
+  std::string kind;  // of to_string(DataKind), then " with labels" if there are
   uint64_t bytes = 0;
   uint64_t tokens = 0;
-  std::string hash;  // hash_hex() of blocks spread over the file
+  std::string hash;   // hash_hex() of blocks spread over the file
+  uint64_t rows = 0;  // 0: a stream
 };
 
 // Threads: const functions from any.
@@ -43,11 +46,20 @@ class Dataset {
   // One per file, in order. Reads up to 4,096 blocks of 4 KiB over all files, at least two of each.
   // kIo, kCorrupt.
   [[nodiscard]] std::vector<DataFingerprint> fingerprints() const;
-  // Fills `tokens`, of sequence() + 1 elements. `sample` < sample_count(). kCorrupt on a token id
-  // that the vocabulary does not have, or a file that has been cut; kIo.
-  void read(uint64_t sample, std::span<int32_t> tokens) const;
+  // Fills `tokens` and `labels`, of sequence() + 1 elements each; a label is its token, or kNoLabel.
+  // `sample` < sample_count(). kCorrupt on a token id that the vocabulary does not have, any other
+  // label, or a file that has been cut; kIo.
+  void read(uint64_t sample, std::span<int32_t> tokens, std::span<int32_t> labels) const;
+  // How many of the sample's targets count, up to sequence(). Cost: reads labels where there are
+  // some, else nothing. Errors: kCorrupt a file that has been cut; kIo.
+  [[nodiscard]] uint64_t count_targets(uint64_t sample) const;
 
  private:
+  struct Place {
+    const TokenFile& file;
+    uint64_t index;  // of the sample, among the file's
+  };
+  [[nodiscard]] Place find(uint64_t sample) const;
   [[nodiscard]] uint64_t samples_of(const TokenFile& file) const;
 
   int sequence_;

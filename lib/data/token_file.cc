@@ -117,26 +117,40 @@ void TokenFile::read_numpy(int fd) {
          "read tokens from {}: an array of type '{}'; tokens are little-endian integers of 8 to 64 "
          "bits",
          path_, header.type);
-  const size_t dimensions = header.shape.size();
-  if (dimensions < 1 || dimensions > 2 || (dimensions == 2 && header.columns_first))
-    fail(ErrorKind::kCorrupt,
-         "read tokens from {}: an array of {} dimensions{}; expected one dimension (a stream of "
-         "tokens), or two (rows)",
-         path_, dimensions, header.columns_first ? " in column-major order" : "");
   type_ = known->type;
   first_byte_ = header.bytes;
-  row_tokens_ = dimensions == 2 ? header.shape[1] : 0;
-  token_count_ = (bytes_ - first_byte_) / type_.bytes;
+  has_labels_ = header.shape.size() == 3;
+  row_tokens_ = header.shape.size() > 1 ? header.shape.back() : 0;
+  token_count_ = (bytes_ - first_byte_) / type_.bytes / (has_labels_ ? 2 : 1);
+  check_numpy(header);
+}
+
+void TokenFile::check_numpy(const NumpyHeader& header) const {
+  const std::vector<uint64_t>& shape = header.shape;
+  const size_t dimensions = shape.size();
+  if (dimensions < 1 || dimensions > 3 || (dimensions > 1 && header.columns_first) ||
+      (has_labels_ && shape[1] != 2))
+    fail(ErrorKind::kCorrupt,
+         "read tokens from {}: an array of {} dimensions, ({}){}; expected one dimension (a stream "
+         "of tokens), two (rows), or three (rows, 2, length): each row's ids and their labels",
+         path_, dimensions, joined(shape, ", "),
+         header.columns_first ? ", in column-major order" : "");
+  if (has_labels_ && !type_.is_signed)
+    fail(ErrorKind::kCorrupt,
+         "read tokens from {}: labels of type '{}', which cannot be {}; save ids and labels as "
+         "int32 or int64",
+         path_, header.type, kNoLabel);
   // Divided, not multiplied: the header may tell any sizes.
+  const uint64_t each = type_.bytes * (has_labels_ ? 2U : 1U);
   const uint64_t rows = row_tokens_ > 0 ? token_count_ / row_tokens_ : token_count_;
-  const bool is_whole = (bytes_ - first_byte_) % type_.bytes == 0 && rows == header.shape[0] &&
+  const bool is_whole = (bytes_ - first_byte_) % each == 0 && rows == shape[0] &&
                         (row_tokens_ == 0 || token_count_ % row_tokens_ == 0) &&
                         (dimensions == 1 || row_tokens_ > 0);
   if (!is_whole)
     fail(ErrorKind::kCorrupt,
          "read tokens from {}: its .npy header declares ({}) elements of {} bytes, but {} bytes "
          "follow",
-         path_, joined(header.shape, ", "), type_.bytes, bytes_ - first_byte_);
+         path_, joined(shape, ", "), type_.bytes, bytes_ - first_byte_);
 }
 
 std::string TokenFile::hash(size_t most_blocks) const {
@@ -149,12 +163,12 @@ std::string TokenFile::hash(size_t most_blocks) const {
   return hasher.hex();
 }
 
-void TokenFile::read(uint64_t begin, size_t count, int vocab_size, int32_t* out) const {
-  GXP_ASSERT(begin <= token_count_ && count <= token_count_ - begin);
+template <class Act>
+void TokenFile::for_elements(uint64_t begin, size_t count, const Act& act) const {
   const Fd opened = fd_.valid() ? Fd() : open();
   const int fd = fd_.valid() ? fd_.get() : opened.get();
   const auto [bytes, is_signed] = type_;
-  // A token is loaded as 8 bytes and masked: shifts by a variable would take twice as long.
+  // An element is loaded as 8 bytes and masked: shifts by a variable would take twice as long.
   std::array<std::byte, kBufferBytes + sizeof(uint64_t)> buffer;
   const uint64_t mask = ~uint64_t{0} >> 8 * (sizeof(uint64_t) - bytes);
   const uint64_t sign = is_signed ? mask / 2 + 1 : 0;
@@ -164,15 +178,49 @@ void TokenFile::read(uint64_t begin, size_t count, int vocab_size, int32_t* out)
     for (size_t i = 0; i < piece; ++i, ++done) {
       uint64_t bits;
       std::memcpy(&bits, buffer.data() + i * bytes, sizeof bits);
-      const auto token = int64_t(((bits & mask) ^ sign) - sign);  // sign-extended
-      if (token < 0 || token >= vocab_size)
-        fail(ErrorKind::kCorrupt,
-             "read tokens from {}: token {} at position {} is outside the vocabulary of {} ids; "
-             "raise model.vocab_size or correct the file",
-             path_, token, begin + done, vocab_size);
-      out[done] = int32_t(token);
+      act(done, int64_t(((bits & mask) ^ sign) - sign));  // sign-extended
     }
   }
+}
+
+std::string TokenFile::place_of(uint64_t token) const {
+  if (row_tokens_ == 0) return fmt::format("position {}", token);
+  return fmt::format("position {} of row {}", token % row_tokens_, token / row_tokens_);
+}
+
+void TokenFile::read(uint64_t begin, size_t count, int vocab_size, int32_t* out) const {
+  GXP_ASSERT(begin <= token_count_ && count <= token_count_ - begin);
+  // In a file with labels, r rows of ids and r of labels precede the ids of row r.
+  const uint64_t behind = has_labels_ ? begin / row_tokens_ * row_tokens_ : 0;
+  for_elements(behind + begin, count, [&](size_t i, int64_t token) {
+    if (token < 0 || token >= vocab_size)
+      fail(ErrorKind::kCorrupt,
+           "read tokens from {}: token {} at {} is outside the vocabulary of {} ids; raise "
+           "model.vocab_size or correct the file",
+           path_, token, place_of(begin + i), vocab_size);
+    out[i] = int32_t(token);
+  });
+}
+
+void TokenFile::read_labels(uint64_t row, std::span<const int32_t> tokens, int32_t* out) const {
+  GXP_ASSERT(has_labels_ && tokens.size() == row_tokens_ && row < token_count_ / row_tokens_);
+  for_elements((2 * row + 1) * row_tokens_, row_tokens_, [&](size_t i, int64_t label) {
+    if (label != tokens[i] && label != kNoLabel)
+      fail(ErrorKind::kCorrupt,
+           "read tokens from {}: label {} at {}, where the token is {}; a label is the id of the "
+           "token at its own position, without a shift, or {} where that token is not to be "
+           "predicted",
+           path_, label, place_of(row * row_tokens_ + i), tokens[i], kNoLabel);
+    out[i] = int32_t(label);
+  });
+}
+
+uint64_t TokenFile::count_targets(uint64_t row) const {
+  GXP_ASSERT(has_labels_ && row < token_count_ / row_tokens_);
+  uint64_t targets = 0;
+  for_elements((2 * row + 1) * row_tokens_ + 1, row_tokens_ - 1,
+               [&](size_t /*i*/, int64_t label) { targets += uint64_t(label != kNoLabel); });
+  return targets;
 }
 
 void TokenFile::read_bytes(int fd, uint64_t at, std::span<std::byte> out) const {

@@ -48,6 +48,7 @@ std::string to_json_line(const StepMetrics& metrics) {
                                  {"grad_norm", r.grad_norm},
                                  {"lr", r.lr},
                                  {"tokens", r.tokens},
+                                 {"targets", r.targets},
                                  {"tokens_per_s", double(r.tokens) / r.seconds},
                                  {"mfu", or_null(metrics.mfu)},
                                  {"peak_flops", or_null(metrics.peak_flops)},

@@ -1,6 +1,7 @@
 // metrics.jsonl: one JSON object per optimizer step.
 //
-// Keys: step, loss, grad_norm, lr, tokens (of the step, all ranks), tokens_per_s, mfu (a share of
+// Keys: step, loss, grad_norm, lr, tokens (of the step, all ranks), targets (of as many, those
+// that count in the loss: fewer where data.train has labels), tokens_per_s, mfu (a share of
 // peak_flops, FLOP/s of one rank; both null on a CPU, see peak_rate()), step_ms,
 // comm_ms, update_ms (from the decision on clipping to the end), wire_bytes (sent by rank 0 in the
 // step), wire_bytes_between_hosts (of them to other hosts), peak_bytes, peak_bytes_by_kind {...},

@@ -26,6 +26,7 @@ std::string progress_line(const StepMetrics& metrics, int64_t total_steps,
   std::string line =
       fmt::format("step {}/{}  loss {:.4f}  norm {:.2f}  lr {:.2e}  {:.0f} tok/s", r.step,
                   total_steps, r.loss, r.grad_norm, r.lr, double(r.tokens) / r.seconds);
+  if (r.targets < r.tokens) line += fmt::format("  targets {} of {}", r.targets, r.tokens);
   if (metrics.mfu) line += fmt::format("  mfu {:.1f}%", 100 * *metrics.mfu);
   if (metrics.valid_loss) line += fmt::format("  valid {:.4f}", *metrics.valid_loss);
   const double left = double(total_steps - r.step) * seconds_per_step;

@@ -8,6 +8,7 @@
 #include "lib/ckpt/format.h"
 #include "tests/catch.h"
 #include "tests/cmd/golden_run.h"
+#include "tests/data/token_samples.h"
 
 namespace gxp {
 namespace {
@@ -104,6 +105,41 @@ TEST_CASE("--evaluate of a checkpoint has the validation loss of the run that ma
   CHECK(view["tokens"] == rows * spec["data"]["seq"].get<size_t>());
   CHECK(view["valid_loss"] == json::parse(trained.out)["valid_loss"]);
   CHECK(view.contains("bits_per_token"));
+}
+
+TEST_CASE("rows with labels are named in the log, and what counts in metrics and evaluation",
+          "[cmd]") {
+  constexpr int kRows = 6, kLength = 17;
+  const TokenDirectory data;
+  std::vector<int32_t> elements;
+  for (int row = 0; row < kRows; ++row) {
+    for (int i = 0; i < kLength; ++i) elements.push_back(7 * row + i);
+    for (int i = 0; i < kLength; ++i) elements.push_back(i > 8 + row ? 7 * row + i : -100);
+  }
+  const int targets = 8 + 7 + 6 + 5 + 4 + 3;
+  const std::string rows =
+      data.write_numpy("rows.npy", "<i4", fmt::format("({}, 2, {})", kRows, kLength), elements, 1);
+  const ByteRun run;
+  const auto on_two_ranks = [&](const Arguments& more) {
+    Arguments arguments = {"--nproc", "2", "--set", "data.valid=" + rows};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  };
+  const json view = run.json_of(on_two_ranks({"--evaluate"}));
+  CHECK(view["tokens"] == targets);
+  CHECK(view["perplexity"].get<double>() == Approx(std::exp(view["valid_loss"].get<double>())));
+  const Outcome trained =
+      run.run(on_two_ranks({"--set", "data.train=" + rows, "--set", "train.steps=1", "--set",
+                            "train.micro_batch=3", "--metrics", run.path("metrics")}));
+  CAPTURE(trained.err);
+  REQUIRE(trained.code == 0);
+  CHECK_THAT(trained.err, Catch::Contains("rows.npy: .npy with labels, ") &&
+                              Catch::Contains("102 tokens in 6 rows") &&
+                              Catch::Contains("targets 33 of 96"));
+  const json line = json::parse(read_file(run.path("metrics")));
+  CHECK(line["tokens"] == 96);
+  CHECK(line["targets"] == targets);
+  CHECK(line["loss"].get<double>() == Approx(view["valid_loss"].get<double>()).epsilon(1e-6));
 }
 
 TEST_CASE("a directory's model continues token ids, which come as they are drawn", "[cmd]") {

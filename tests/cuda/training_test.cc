@@ -14,6 +14,7 @@
 #include "tests/replay/runs.h"
 #include "tests/train/golden.h"
 #include "tests/train/golden_model.h"
+#include "tests/train/labelled_rows.h"
 #include "tests/train/timed_training.h"
 
 namespace gxp {
@@ -92,6 +93,24 @@ TEST_CASE("a model trains on a GPU as its float64 trace says, under every strate
       CHECK(std::fabs(rank.steps[s].loss - trace[s]["loss"].get<double>()) < kLossTolerance);
       CHECK(rank.steps[s].grad_norm ==
             Approx(trace[s]["grad_norm"].get<double>()).epsilon(kNormTolerance));
+    }
+  }
+}
+
+TEST_CASE("labels of -100 train on a GPU as PyTorch's ignore_index does") {
+  const auto [precision, loss_error, norm_error] = GENERATE(table<std::string, double, double>(
+      {{"fp32", kLossTolerance, kNormTolerance}, {"bf16", kHalfLossTolerance, 2e-2}}));
+  const int world_size = GENERATE(1, 2);
+  CAPTURE(precision, world_size);
+  const LabelledRows rows(is_predicted_unevenly);
+  const nlohmann::json trace = trace_of("gpt2-labels");
+  const Settings sets =
+      labelled_steps(rows.path(), world_size, 2, {"train.precision=" + precision});
+  for (const Trained& rank : train_on_gpu("gpt2-accum", world_size, sets)) {
+    for (size_t s = 0; s < rank.steps.size(); ++s) {
+      CHECK(std::fabs(rank.steps[s].loss - trace[s]["loss"].get<double>()) < loss_error);
+      CHECK(rank.steps[s].grad_norm ==
+            Approx(trace[s]["grad_norm"].get<double>()).epsilon(norm_error));
     }
   }
 }

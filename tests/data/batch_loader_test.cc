@@ -66,6 +66,42 @@ TEST_CASE("ranks together read the order, whatever the world size and where they
   for (size_t i = 0; i < samples.size(); ++i) REQUIRE(uint64_t(samples[i]) == order.at(base + i));
 }
 
+TEST_CASE("every rank knows how many targets count in a step, of all ranks and micro-batches",
+          "[data]") {
+  const TokenDirectory dir;
+  constexpr int kSamples = 17;
+  std::vector<int32_t> elements;
+  for (int sample = 0; sample < kSamples; ++sample) {
+    const int first = 3 * sample;  // the second target counts in every third, the first never
+    elements.insert(elements.end(), {first, first + 1, first + 2});
+    elements.insert(elements.end(), {first, kNoLabel, sample % 3 == 0 ? first + 2 : kNoLabel});
+  }
+  const Dataset data(
+      {dir.write_numpy("a.npy", "<i4", fmt::format("({}, 2, 3)", kSamples), elements, 1)},
+      kSequence, 1 << 20);
+  const int world_size = GENERATE(1, 2, 3), per_step = GENERATE(1, 2, 4);
+  const bool in_a_row = GENERATE(false, true);
+  const uint64_t begin = GENERATE(0, 24);
+  CAPTURE(world_size, per_step, in_a_row, begin);
+  const SampleOrder order(RowOrder::kShuffled, 5, kSamples);
+  const int rows = 2, together = world_size * rows * per_step;
+  for (int rank = 0; rank < world_size; ++rank) {
+    BatchLoader loader(data, order, {rank, world_size, rows, in_a_row ? per_step : 1, per_step});
+    loader.start(begin);
+    std::vector<int32_t> tokens(size_t(rows) * kSequence), targets(tokens.size());
+    const Shape shape{size_t(rows), kSequence};
+    for (int micro = 0; micro < 3 * per_step; ++micro) {
+      loader.next(Tensor(memory_of(tokens), DType::kI32, shape),
+                  Tensor(memory_of(targets), DType::kI32, shape),
+                  Deadline::after(std::chrono::seconds(30)));
+      uint64_t expected = 0;
+      for (int i = 0; i < together; ++i)
+        expected += order.at(begin + uint64_t(micro / per_step * together + i)) % 3 == 0;
+      REQUIRE(loader.step_targets() == expected);
+    }
+  }
+}
+
 TEST_CASE("start drops what was read ahead and begins anew", "[data]") {
   const TokenDirectory dir;
   const Dataset data = counting_dataset(dir, 20);

@@ -18,10 +18,13 @@ struct Sample {
 };
 
 Sample sample_at(const Dataset& data, uint64_t index) {
-  Tokens tokens(size_t(data.sequence()) + 1);
-  data.read(index, tokens);
-  return {{tokens.begin(), tokens.end() - 1}, {tokens.begin() + 1, tokens.end()}};
+  Tokens tokens(size_t(data.sequence()) + 1), labels(tokens.size());
+  data.read(index, tokens, labels);
+  return {{tokens.begin(), tokens.end() - 1}, {labels.begin() + 1, labels.end()}};
 }
+
+// Two rows of three tokens, the ids and the labels.
+const Tokens kLabelled = {7, 8, 9, 7, -100, 9, 4, 5, 6, -100, -100, -100};
 
 }  // namespace
 
@@ -103,6 +106,52 @@ TEST_CASE("an array of integers is a stream, or rows, in every type that holds t
   CHECK(sample_at(rows, 1).tokens == counting_tokens(2, 6));
   CHECK_THAT(error_of([&] { Dataset({array("(3, 3)")}, 4, 256); }).message,
              Catch::Matchers::Contains("its rows have 3 tokens, but one sample takes 5"));
+}
+
+TEST_CASE("rows with labels have the ids as tokens, and as targets the labels behind them",
+          "[data]") {
+  const TokenDirectory dir;
+  const auto type = GENERATE("|i1", "<i2", "<i4", "<i8");
+  const std::string rows = dir.write_numpy("a.npy", type, "(2, 2, 3)", kLabelled, 1);
+  const Dataset data({dir.write("b.i32", counting_tokens(3)), rows}, 2, 10);
+  REQUIRE(data.sample_count() == 3);
+  CHECK(sample_at(data, 1).tokens == Tokens{7, 8});
+  CHECK(sample_at(data, 1).targets == Tokens{kNoLabel, 9});
+  CHECK(sample_at(data, 2).tokens == Tokens{4, 5});
+  CHECK(sample_at(data, 2).targets == Tokens{kNoLabel, kNoLabel});
+  for (uint64_t sample = 0; sample < 3; ++sample) CHECK(data.count_targets(sample) == 2 - sample);
+}
+
+TEST_CASE("a label that is neither its own token nor -100 is named, and so is any other token",
+          "[data]") {
+  const TokenDirectory dir;
+  const auto [element, value, words] = GENERATE(table<size_t, int32_t, std::string>(
+      {{9, 5, "label 5 at position 0 of row 1, where the token is 4"},
+       {10, -1, "label -1 at position 1 of row 1, where the token is 5"},
+       {11, 10, "label 10 at position 2 of row 1, where the token is 6"},
+       {8, 10, "token 10 at position 2 of row 1 is outside the vocabulary of 10"},
+       {6, -100, "token -100 at position 0 of row 1 is outside the vocabulary of 10"}}));
+  Tokens elements = kLabelled;
+  elements[element] = value;
+  const Dataset data({dir.write_numpy("a.npy", "<i4", "(2, 2, 3)", elements, 1)}, 2, 10);
+  CHECK(sample_at(data, 0).tokens == Tokens{7, 8});
+  const auto [kind, text] = error_of([&] { sample_at(data, 1); });
+  CHECK(kind == ErrorKind::kCorrupt);
+  CHECK_THAT(text, Catch::Matchers::Contains(words) && Catch::Matchers::Contains("a.npy"));
+}
+
+TEST_CASE("labels and rows are told by the fingerprint", "[data]") {
+  const TokenDirectory dir;
+  const std::string labels = dir.write_numpy("a.npy", "<i4", "(2, 2, 3)", kLabelled, 1);
+  const std::string rows = dir.write_numpy("b.npy", "<i4", "(2, 3)", counting_tokens(6), 1);
+  const std::string stream = dir.write_numpy("c.npy", "<i4", "(6,)", counting_tokens(6), 1);
+  const auto prints = Dataset({labels, rows, stream}, 2, 10).fingerprints();
+  CHECK(prints[0].kind == ".npy with labels");
+  CHECK(prints[1].kind == ".npy");
+  CHECK(std::vector{prints[0].tokens, prints[1].tokens, prints[2].tokens} ==
+        std::vector<uint64_t>{6, 6, 6});
+  CHECK(std::vector{prints[0].rows, prints[1].rows, prints[2].rows} ==
+        std::vector<uint64_t>{2, 2, 0});
 }
 
 TEST_CASE("an array's tokens have the sign of its type", "[data]") {
@@ -231,6 +280,16 @@ TEST_CASE("each unusable file has its own message", "[data]") {
       {numpy(">u2", "(9,)"), ErrorKind::kCorrupt, "an array of type '>u2'"},
       {numpy("<u2", "()"), ErrorKind::kCorrupt, "an array of 0 dimensions"},
       {numpy("<u2", "(3, 3, 1)"), ErrorKind::kCorrupt, "an array of 3 dimensions"},
+      {numpy("<i4", "(1, 1, 9)"), ErrorKind::kCorrupt, "three (rows, 2, length)"},
+      {numpy("<i4", "(1, 2, 3, 1)"), ErrorKind::kCorrupt, "an array of 4 dimensions, (1, 2, 3, 1)"},
+      {numpy("<u4", "(1, 2, 5)"), ErrorKind::kCorrupt,
+       "labels of type '<u4', which cannot be -100"},
+      {numpy("<i4", "(1, 2, 4)"), ErrorKind::kCorrupt, "declares (1, 2, 4) elements of 4 bytes"},
+      {numpy("<i4", "(2, 2, 2)"), ErrorKind::kCorrupt, "but 36 bytes follow"},
+      {numpy("<i4", "(1, 2, 0)"), ErrorKind::kCorrupt, "declares"},
+      {numpy("<i4", "(1, 2, 9223372036854775808)"), ErrorKind::kCorrupt, "declares"},
+      {dir.write_numpy("short.npy", "<i4", "(2, 2, 3)", kLabelled, 1), ErrorKind::kConfig,
+       "its rows have 3 tokens, but one sample takes 5"},
       {numpy("<u2", "(10,)"), ErrorKind::kCorrupt, "declares (10) elements of 2 bytes"},
       {numpy("<u2", "(8,)"), ErrorKind::kCorrupt, "but 18 bytes follow"},
       {numpy("<u2", "(18446744073709551615, 9)"), ErrorKind::kCorrupt, "declares"},

@@ -58,7 +58,7 @@ TEST_CASE("evaluation counts every row once, on any ranks and with any strategy"
     const EvaluatedLoss loss =
         losses_on(1, {"data.valid=" + files.one(row), "train.micro_batch=1"})[0];
     mean += loss.mean() / kRows;
-    tokens += loss.tokens;
+    tokens += loss.targets;
   }
   const int world_size = GENERATE(1, 2, 3);
   const std::string strategy = GENERATE("ddp", "zero2", "zero3");
@@ -68,7 +68,7 @@ TEST_CASE("evaluation counts every row once, on any ranks and with any strategy"
       world_size, {"data.valid=" + files.all(), "parallel.strategy=" + strategy,
                    "train.valid_batches=1", "train.micro_batch=" + std::to_string(micro_batch)});
   for (const EvaluatedLoss& loss : losses) {
-    CHECK(loss.tokens == tokens);
+    CHECK(loss.targets == tokens);
     CHECK(loss.mean() == Approx(mean).epsilon(1e-6));
   }
 }

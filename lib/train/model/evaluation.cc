@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
+#include "lib/base/error.h"
 #include "lib/collective/communicator.h"
 #include "lib/data/batch_loader.h"
 #include "lib/train/model/forward_pass.h"
@@ -26,18 +28,22 @@ EvaluatedLoss evaluate(RankModel& model, const Dataset& data, uint64_t micro_bat
   BatchLoader loader(data, order, {sharded.rank, sharded.groups.world_size, int(rows)});
   loader.start(0);
   uint64_t position = uint64_t(sharded.rank) * rows;
-  std::array<double, 2> sums = {0, 0};  // losses, tokens
+  std::array<double, 2> sums = {0, 0};  // losses, targets that count
   pass.fill = [&](const Tensor& tokens, const Tensor& targets) {
     loader.next(tokens, targets, Deadline::after(kDataTimeout));
-    const size_t counted = size_t(std::clamp<uint64_t>(end - std::min(end, position), 0, rows));
-    std::fill(targets.data<int32_t>() + counted * row_tokens,
-              targets.data<int32_t>() + rows * row_tokens, -1);
-    sums[1] += double(counted * row_tokens);
+    const size_t left = size_t(std::min<uint64_t>(end - std::min(end, position), rows));
+    const std::span all(targets.data<int32_t>(), rows * row_tokens);
+    std::ranges::fill(all.subspan(left * row_tokens), kNoLabel);
+    sums[1] += double(std::ranges::count_if(all, [](int32_t target) { return target >= 0; }));
     position += rows_of_all(model);
   };
   pass.finish = [&](const UnitTensors& head) { sums[0] += model.backend.ops->sum(head.losses); };
   for (uint64_t batch = 0; batch < micro_batches; ++batch) pass.run();
   sharded.calls.world().all_reduce(memory_of(sums), DType::kF64, ReduceOp::kSum);
+  if (sums[1] == 0)
+    fail(ErrorKind::kCorrupt,
+         "evaluate data.valid: none of the targets counts, since every label in these rows is {}",
+         kNoLabel);
   return {sums[0], uint64_t(sums[1])};
 }
 

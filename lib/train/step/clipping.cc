@@ -80,7 +80,7 @@ void Clipping::clip() {
   const auto* sums = reinterpret_cast<const double*>(loss_sum_.host().data);
   const auto* squares = reinterpret_cast<const double*>(norm_sums_.host().data);
   StepResult& result = step_.result;
-  result.loss = sums[0] / double(result.tokens);
+  result.loss = sums[0] / double(result.targets);
   result.stop_requested = sums[1] > 0;
   double all_squares = 0;
   for (const NormPart& part : norm_parts_) all_squares += squares[part.place];

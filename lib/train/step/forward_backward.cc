@@ -2,8 +2,8 @@
 
 #include <vector>
 
+#include "lib/base/error.h"
 #include "lib/base/hash.h"
-
 #include "lib/train/step/unit_binding.h"
 
 namespace gxp {
@@ -15,7 +15,7 @@ constexpr uint64_t kDropout = 0x64726f706f7574;  // "dropout"
 }  // namespace
 
 ForwardBackward::ForwardBackward(const RunConfig& config, Backend& backend, ShardedMemory& sharded,
-                                 const RunningStep& step, const Dataset& data)
+                                 RunningStep& step, const Dataset& data)
     : host_ops_(backend.on_host()),
       sharded_(sharded),
       step_(step),
@@ -26,7 +26,8 @@ ForwardBackward::ForwardBackward(const RunConfig& config, Backend& backend, Shar
               {.rank = sharded.rank,
                .world_size = sharded.groups.world_size,
                .rows = config.train.micro_batch,
-               .in_a_row = sharded.plan.shape.add_in_pairs ? sharded.plan.shape.grad_accum : 1}),
+               .in_a_row = sharded.plan.shape.add_in_pairs ? sharded.plan.shape.grad_accum : 1,
+               .per_step = sharded.plan.shape.grad_accum}),
       loss_sum_(*backend.device, sharded.memory.of(sharded.program.loss_sum)),
       all_losses_(backend.device->allocate_host(sizeof(float) * sharded.plan.shape.rows *
                                                 sharded.plan.shape.positions *
@@ -36,12 +37,10 @@ ForwardBackward::ForwardBackward(const RunConfig& config, Backend& backend, Shar
 
 std::function<void()> ForwardBackward::bind(const Op& op) {
   if (op.kind == OpKind::kNextBatch)
-    return bind_next_batch(
-        sharded_.lanes, sharded_.memory, sharded_.plan.shape, op,
-        [this, micro = size_t(op.micro)](const Tensor& tokens, const Tensor& targets) {
-          const uint64_t sample = loader_.next(tokens, targets, Deadline::after(kDataTimeout));
-          first_tokens_[micro] = sample * sharded_.plan.shape.positions;
-        });
+    return bind_next_batch(sharded_.lanes, sharded_.memory, sharded_.plan.shape, op,
+                           [this, micro = op.micro](const Tensor& tokens, const Tensor& targets) {
+                             next_batch(micro, tokens, targets);
+                           });
   if (op.kind == OpKind::kReduceLoss)
     return sharded_.calls.bind(RankGroup::kWorld, Collective::kAllReduce,
                                sharded_.tensor(sharded_.program.loss_sum));
@@ -58,9 +57,23 @@ std::function<void()> ForwardBackward::bind(const Op& op) {
   return [this, t, micro = op.micro] { loss(micro, t); };
 }
 
+// Every rank counts the targets of all ranks' micro-batches, so all fail alike where there are none.
+void ForwardBackward::next_batch(int micro, const Tensor& tokens, const Tensor& targets) {
+  const uint64_t sample = loader_.next(tokens, targets, Deadline::after(kDataTimeout));
+  first_tokens_[size_t(micro)] = sample * sharded_.plan.shape.positions;
+  StepResult& result = step_.result;
+  result.targets = loader_.step_targets();
+  if (result.targets == 0)
+    fail(ErrorKind::kCorrupt,
+         "make step {}: none of its {} targets counts, since every label in its rows of data.train "
+         "is {}; remove rows in which nothing counts, or raise train.grad_accum or "
+         "train.micro_batch",
+         result.step, result.tokens, kNoLabel);
+}
+
 void ForwardBackward::loss(int micro, const UnitTensors& tensors) {
   const StepResult& result = step_.result;
-  model_->loss(tensors, float(result.loss_scale / double(result.tokens)));
+  model_->loss(tensors, float(result.loss_scale / double(result.targets)));
   sharded_.lanes[Lane::kCompute].copy(losses_of(micro).memory, tensors.losses.memory);
   if (micro + 1 == sharded_.plan.shape.grad_accum) send_loss();
 }

@@ -17,12 +17,12 @@
 namespace gxp {
 
 // Carries out the operations of the part kForwardBackward (op_kinds.inc).
-//   Errors   kIo, kCorrupt: the data.
+//   Errors   kIo, kCorrupt: the data; or no target of a step counts.
 class ForwardBackward {
  public:
   // All arguments outlive it. `data` are read from position 0.
   ForwardBackward(const RunConfig& config, Backend& backend, ShardedMemory& sharded,
-                  const RunningStep& step, const Dataset& data);
+                  RunningStep& step, const Dataset& data);
 
   // The next step reads the data from position `samples` of their order.
   void continue_from(uint64_t samples) { loader_.start(samples); }
@@ -30,13 +30,14 @@ class ForwardBackward {
   std::function<void()> bind(const Op& op);
 
  private:
+  void next_batch(int micro, const Tensor& tokens, const Tensor& targets);
   void loss(int micro, const UnitTensors& tensors);
   [[nodiscard]] Tensor losses_of(int micro) const;
   void send_loss();
 
   Ops& host_ops_;
   ShardedMemory& sharded_;
-  const RunningStep& step_;
+  RunningStep& step_;
   const uint64_t dropout_seed_;
   std::vector<uint64_t> first_tokens_;  // by micro-batch: number in the run (AdapterDropout)
   const std::unique_ptr<Model> model_;

@@ -8,12 +8,13 @@ namespace gxp {
 
 struct StepResult {
   int64_t step = 0;      // from 1
-  double loss = 0;       // mean over all tokens of the step, on all ranks
+  double loss = 0;       // mean over all targets of the step that count, on all ranks
   double grad_norm = 0;  // before clipping
   double lr = 0;
   double loss_scale = 1;  // of the gradients; 1 without fp16
   bool skipped = false;   // fp16: gradients overflowed, nothing was updated
   uint64_t tokens = 0;    // of the step, on all ranks
+  uint64_t targets = 0;   // that count, of as many: those without a label -100 (dataset.h)
   double seconds = 0;
   double comm_seconds = 0;                // busy time of this rank's comm lane
   double update_seconds = 0;              // from the decision on clipping to the step's end
