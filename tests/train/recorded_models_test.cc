@@ -2,53 +2,12 @@
 // have recorded: losses, norms and gradients of five steps of AdamW.
 #include <cmath>
 
-#include "lib/ckpt/format.h"
-#include "lib/config/load.h"
 #include "lib/config/print.h"
 #include "tests/error_of.h"
-#include "tests/train/golden.h"
-#include "tests/train/reference_files.h"
+#include "tests/train/recorded_runs.h"
 
 namespace gxp {
 namespace {
-
-const std::string kRecorded = std::string(GXP_TEST_DATA) + "/models/";
-
-NamedTensors reference_of(const std::string& name) {
-  return read_checkpoint(kRecorded + name + "/reference.safetensors");
-}
-
-// Five steps on both rows, as the references were made.
-RunConfig five_steps(const std::string& rows, const NamedTensors& reference, int world_size,
-                     Settings sets) {
-  const size_t positions = find_tensor(reference, "input_ids")->info.shape[1];
-  const Settings all = {"data.train=" + rows,
-                        "data.sequence=" + std::to_string(positions - 1),
-                        "data.order=sequential",
-                        "train.steps=5",
-                        "train.micro_batch=" + std::to_string(2 / world_size),
-                        "train.threads=1",
-                        "train.device=cpu",
-                        "optim.lr=1e-3",
-                        "optim.beta1=0.9",
-                        "optim.beta2=0.95",
-                        "optim.eps=1e-8",
-                        "optim.weight_decay=0.1",
-                        "optim.clip=1",
-                        "lr_schedule.name=constant"};
-  return load_config("", all + sets).run;
-}
-
-void check_steps(const Trained& trained, const NamedTensors& reference) {
-  const auto losses = read_all<float>(reference, "step_losses");
-  const auto norms = read_all<float>(reference, "step_grad_norms");
-  REQUIRE(trained.steps.size() == losses.size());
-  for (size_t step = 0; step < losses.size(); ++step) {
-    CAPTURE(step);
-    CHECK(std::abs(trained.steps[step].loss - double(losses[step])) < 1e-5);
-    CHECK(trained.steps[step].grad_norm == Approx(double(norms[step])).epsilon(2e-4));
-  }
-}
 
 double length_of(const Values& values) {
   double sum = 0;
@@ -57,43 +16,28 @@ double length_of(const Values& values) {
 }
 
 // `strategy` on so many ranks.
-void check_recorded(const std::string& name, const std::string& strategy, int world_size,
-                    const Settings& sets) {
+void check_recorded(const std::string& name, const std::string& strategy, int world_size) {
   CAPTURE(name, strategy);
   const TemporaryDirectory directory;
   const std::string rows = directory.path() + "/rows.i32";
   const NamedTensors reference = reference_of(name);
   write_rows(rows, reference);
-  const RunConfig config =
-      five_steps(rows, reference, world_size, sets + Settings{"parallel.strategy=" + strategy});
+  const RunConfig config = five_steps(rows, reference, world_size,
+                                      start_of(name) + Settings{"parallel.strategy=" + strategy});
   const Trained trained = train_on_ranks(config, world_size)[0];
   check_steps(trained, reference);
 }
 
-TEST_CASE("a run that names a directory takes its library's steps", "[train]") {
-  const std::string name =
-      GENERATE("gpt2-tied", "gpt2-untied", "gpt2-options", "neox-parallel", "neox-sequential",
-               "llama-plain", "llama-gqa", "llama-rope-yarn", "llama-mlp-bias", "mistral-window",
-               "qwen2-window", "qwen3", "smollm3-listed", "gemma", "gemma2", "gemma3", "phi",
-               "phi-qk-norm", "phi3", "olmo2", "granite", "granite-untied-bias");
-  check_recorded(name, "ddp", 1, {"model.init=" + kRecorded + name});
-  check_recorded(name, "zero3", 2, {"model.init=" + kRecorded + name});
+TEST_CASE("a run that names a model or an adapter takes its library's steps", "[train]") {
+  const std::string name = GENERATE(from_range(kTrainedModels), from_range(kTrainedAdapters));
+  check_recorded(name, "ddp", 1);
+  check_recorded(name, "zero3", 2);
 }
 
-// The model below an adapter.
-std::string base_of(const std::string& adapter) {
-  if (adapter.starts_with("llama")) return "llama-gqa";
-  return adapter.starts_with("gpt2") ? "gpt2-tied" : adapter.substr(0, adapter.find('-'));
-}
-
-TEST_CASE("adapters that PEFT has written take its steps", "[train]") {
-  const std::string name =
-      GENERATE("gpt2-lora-qkv", "llama-lora-all", "llama-lora-qv", "phi3-lora-fused",
-               "qwen3-lora-all", "qwen3-lora-qv", "qwen3-lora-rs");
-  const Settings sets = {"model.init=" + kRecorded + base_of(name),
-                         "lora.init=" + kRecorded + name};
-  check_recorded(name, "ddp", 1, sets);
-  check_recorded(name, "zero3", 2, sets);
+TEST_CASE("in halves a model or an adapter stays within their rounding of its library", "[train]") {
+  const std::string name = GENERATE(from_range(kTrainedModels), from_range(kTrainedAdapters));
+  const std::string precision = GENERATE("bf16", "fp16");
+  check_precision(name, precision, make_host);
 }
 
 TEST_CASE("the first gradients of adapters are PEFT's", "[train]") {
@@ -102,9 +46,7 @@ TEST_CASE("the first gradients of adapters are PEFT's", "[train]") {
   const std::string rows = directory.path() + "/rows.i32";
   const NamedTensors reference = reference_of(name);
   write_rows(rows, reference);
-  const RunConfig config =
-      five_steps(rows, reference, 1,
-                 {"model.init=" + kRecorded + base_of(name), "lora.init=" + kRecorded + name});
+  const RunConfig config = five_steps(rows, reference, 1, start_of(name));
   const Trained trained = train_on_ranks(config, 1)[0];
   const Architecture architecture = run_architecture(config);
   size_t at = 0;
