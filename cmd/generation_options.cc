@@ -50,7 +50,13 @@ Tokens bytes_of(const std::string& option, const std::string& text, const RunCon
          "= \"byte\" if its tokens 0 to 255 are bytes",
          option, run.model.vocab_size, option == "--stop" ? "" : " with --prompt-ids");
   Tokens tokens;
-  for (const char byte : text) tokens.push_back(static_cast<unsigned char>(byte));
+  for (const char character : text) {
+    const int32_t byte = static_cast<unsigned char>(character);
+    if (byte >= run.model.vocab_size)
+      fail(ErrorKind::kUsage, "{}: it has the byte {}, but model.vocab_size is {}", option, byte,
+           run.model.vocab_size);
+    tokens.push_back(byte);
+  }
   return tokens;
 }
 

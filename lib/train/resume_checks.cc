@@ -28,11 +28,13 @@ namespace {
 // Settings that a resumed run must share with the one that it continues, besides the model's: those
 // that decide which sample comes when, and what the optimizer's state means.
 bool must_agree(std::string_view key) {
-  constexpr std::array<std::string_view, 8> kKeys = {"data.order", "data.sequence", "lora.alpha",
-                                                     "lora.rank",  "lora.rslora",   "model.context",
+  constexpr std::array<std::string_view, 5> kKeys = {"data.order", "data.sequence", "model.context",
                                                      "optim.name", "train.seed"};
   return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
 }
+
+// Likewise, of a run that only reads the weights: what its adapters are, wherever they began.
+bool tells_adapters(std::string_view key) { return key.starts_with("lora.") && key != "lora.init"; }
 
 void check_agreement(const Checkpoint& checkpoint, const KeyValues& settings,
                      bool (*is_shared)(std::string_view key)) {
@@ -46,7 +48,9 @@ void check_agreement(const Checkpoint& checkpoint, const KeyValues& settings,
   }
 }
 
-void check_weights(const Checkpoint& checkpoint, const Architecture& architecture) {
+void check_weights(const Checkpoint& checkpoint, const KeyValues& settings,
+                   const Architecture& architecture) {
+  check_agreement(checkpoint, settings, tells_adapters);
   NamedTensors tensors = tensors_of(checkpoint);
   if (!architecture.decoder.adapters.empty()) tensors = without_adapters(std::move(tensors));
   const std::string mismatch = model_mismatch(tensors, architecture.config);
@@ -275,14 +279,12 @@ const LogicalTensor& find_resumed(const Checkpoint& checkpoint, const TensorInfo
 
 void check_loadable(const Checkpoint& checkpoint, const KeyValues& settings,
                     const Architecture& architecture) {
-  check_weights(checkpoint, architecture);
-  check_agreement(checkpoint, settings,
-                  [](std::string_view key) { return key.starts_with("lora."); });
+  check_weights(checkpoint, settings, architecture);
 }
 
 void check_resumable(const Checkpoint& checkpoint, const RunConfig& config,
                      const KeyValues& settings, const Architecture& architecture) {
-  check_weights(checkpoint, architecture);
+  check_weights(checkpoint, settings, architecture);
   check_agreement(checkpoint, settings, must_agree);
   check_kept(checkpoint, config.optim, architecture);
   const OptimizerRecord record = record_of(checkpoint);

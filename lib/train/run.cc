@@ -110,14 +110,22 @@ class Run {
                             path == directories_.records + "/metrics.jsonl");
   }
 
+  [[nodiscard]] std::string describe_trained() const {
+    size_t trained = 0;
+    for (const UnitSpec& unit : trainer_.architecture().units) trained += unit.trainable_count();
+    return trained == summary_.parameters
+               ? ""
+               : fmt::format(" ({:.2f} M trained)", double(trained) / 1e6);
+  }
+
   void announce() {
     if (!backend_.choice.empty()) log_info("{}", backend_.choice);
     if (is_on_device() && !trainer_.device_collectives())
       log_info("gradients and parameters go through host memory: {}",
                trainer_.device_collectives().reason);
     const MemoryUse use = backend_.device->tracker().live();
-    log_info("{} on {}: {:.2f} M parameters, {} x {} thread(s), {}{}", config_.model.family,
-             backend_.ops->description(), double(summary_.parameters) / 1e6,
+    log_info("{} on {}: {:.2f} M parameters{}, {} x {} thread(s), {}{}", config_.model.family,
+             backend_.ops->description(), double(summary_.parameters) / 1e6, describe_trained(),
              communicator_.world_size(), backend_.pool->thread_count(), config_.parallel.strategy,
              describe_communication());
     log_info("memory per rank: {} (parameters {}, gradients {}, optimizer {}, activations {})",

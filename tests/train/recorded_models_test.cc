@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "lib/config/print.h"
+#include "lib/train/training_state.h"
 #include "tests/error_of.h"
 #include "tests/train/recorded_runs.h"
 
@@ -75,6 +76,48 @@ TEST_CASE("a run does not begin with adapters of which only the numbers are ther
   const Caught caught = error_of([&] { train_on_ranks(config, 1); });
   CHECK(caught.kind == ErrorKind::kConfig);
   CHECK(caught.says("not a directory as PEFT saves them"));
+}
+
+TEST_CASE("adapters are not taken for a model, nor a model's run for one with them", "[train]") {
+  const TemporaryDirectory directory;
+  const std::string rows = directory.path() + "/rows.i32";
+  const NamedTensors reference = reference_of("qwen3");
+  write_rows(rows, reference);
+  const Settings model = {"model.init=" + kRecorded + "qwen3"};
+  const std::string run = directory.path() + "/run";
+  const Settings kept = {"checkpoint.dir=" + run};
+  const auto begin = [&](const Settings& sets, bool resumes) {
+    const RunConfig config = five_steps(rows, reference, 1, sets);
+    run_ranks(1, [&](Communicator& communicator) {
+      Backend backend = make_host(config.train);
+      Trainer trainer(config, communicator, backend);
+      if (resumes) return resume_state(trainer, communicator, config, flatten(config));
+      trainer.initialise_weights();
+      trainer.step(false);
+      if (!config.checkpoint.dir.empty())
+        save_state(trainer, communicator, config, flatten(config));
+      return true;
+    });
+  };
+  begin(model + kept + Settings{"lora.rank=4"}, false);
+  struct Case {
+    Settings sets;
+    bool resumes;
+    std::string reason;
+  };
+  const std::vector<Case> cases = {
+      {{"model.init=" + kRecorded + "qwen3-lora-qv"}, false, "give it as lora.init"},
+      {{"model.init=" + run}, false, "LoRA adapters beside the weights"},
+      {model + kept, true, "lora.rank is 4 there and 0 in this run"},
+      {model + kept + Settings{"lora.rank=8"}, true, "lora.rank is 4 there and 8 in this run"},
+      {model + kept + Settings{"lora.rank=4", "lora.targets=q_proj"}, true,
+       "lora.targets is [\"all-linear\"] there"}};
+  for (const Case& refused : cases) {
+    const Caught caught = error_of([&] { begin(refused.sets, refused.resumes); });
+    CAPTURE(refused.reason, caught.message);
+    CHECK(caught.kind == ErrorKind::kConfig);
+    CHECK(caught.says(refused.reason));
+  }
 }
 
 TEST_CASE("an adapter starts as nothing, and resumes and converts to the same bits", "[train]") {

@@ -92,7 +92,17 @@ FillTensor fill_from(const std::string& path, std::shared_ptr<const NamedTensors
 }  // namespace
 
 FillTensor weights_from(const std::string& path, const ModelConfig& model, bool reports) {
+  if (is_peft(path))
+    fail(ErrorKind::kConfig,
+         "load weights from {}: it holds adapters alone; give it as lora.init, and the model that "
+         "they adapt as model.init",
+         path);
   auto file = std::make_shared<const NamedTensors>(read_weights(path));
+  if (has_adapters(*file))
+    fail(ErrorKind::kConfig,
+         "load weights from {}: it holds LoRA adapters beside the weights; gxp convert-ckpt {} "
+         "MODEL --to huggingface --merge {} adds them to the weights",
+         path, path, path);
   if (const auto mismatch = model_mismatch(*file, model); !mismatch.empty())
     fail(ErrorKind::kConfig, "load weights from {}: {}", path, mismatch);
   if (reports) report_unrecorded(path, *file, model);
