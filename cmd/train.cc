@@ -6,50 +6,18 @@
 
 #include "cmd/command.h"
 #include "cmd/exit_codes.h"
-#include "cmd/generation_options.h"
 #include "cmd/memory_limit.h"
 #include "cmd/options.h"
-#include "cmd/run_network.h"
 #include "cmd/stop_signal.h"
-#include "cmd/train_report.h"
-#include "cmd/train_times.h"
+#include "cmd/train_options.h"
+#include "cmd/train_rank.h"
 #include "lib/base/environment.h"
 #include "lib/base/error.h"
-#include "lib/base/log.h"
-#include "lib/collective/communicator.h"
 #include "lib/config/load.h"
 #include "lib/config/print.h"
-#include "lib/job/gpu_ranks.h"
-#include "lib/job/join.h"
-#include "lib/report/report.h"
-#include "lib/train/run.h"
-#include "lib/train/step/backend.h"
 
 namespace gxp {
 namespace {
-
-struct TrainOptions {
-  std::string config_path;
-  std::vector<std::string> sets;
-  LaunchRequest launch;
-  RunOptions run;
-  bool evaluate = false;
-  GenerationOptions generation;
-  TimeOptions times;
-  bool print_config = false;
-  Format format = Format::kText;
-
-  // Whether the run makes no steps.
-  [[nodiscard]] bool only_looks(const RunConfig& config) const {
-    return evaluate || config.data.train.empty();
-  }
-  [[nodiscard]] bool generates_text(const RunConfig& config) const {
-    return reads_bytes(config) && generation.prompt_ids.empty();
-  }
-  [[nodiscard]] ViewRequest view() const {
-    return {evaluate, run.generation, run.resume, run.settings};
-  }
-};
 
 // The job's ranks, as the command that starts them knows them, or each of them.
 PlannedRanks planned_ranks(const LaunchRequest& launch, const Environment& environment) {
@@ -80,67 +48,6 @@ void check_usable(const TrainOptions& options, const RunConfig& run) {
     fail(ErrorKind::kConfig, "comm.codec {}: train does not compress gradients; leave it at none",
          run.comm.codec);
   }
-}
-
-// How the run is planned.
-auto planner_of(const TrainOptions& options, const RunConfig& run) {
-  return options.only_looks(run) ? plan_evaluation : plan_run;
-}
-
-// [collective] Checks that the run fits into what is free on the device for each rank that has it,
-// and chooses what it keeps there.
-void check_free_memory(const TrainOptions& options, RunConfig& run, const PlannedRanks& planned,
-                       Device& device, Communicator& communicator) {
-  if (options.only_looks(run) && run.train.keep == KeepSetting::kAuto)
-    run.train.keep = KeepSetting::kNone;
-  const Environment environment = process_environment();
-  const uint64_t free_bytes = device.free_bytes();  // before a rank allocates
-  const MemoryLimit free = {.bytes = free_bytes / uint64_t(count_ranks_on(device, communicator)),
-                            .source = fmt::format("free on {}", device.description()),
-                            .on_gpu = true,
-                            .is_free = true,
-                            .plan = planner_of(options, run)};
-  const MemoryNeed need = check_memory_limit(run, planned, environment, free);
-  settle_keep(run, choose_keep(run, planned, environment, free, need), communicator);
-}
-
-// This process's part as one of the job's ranks.
-int train_on_rank(const TrainOptions& options, const RunConfig& config, JobSettings job,
-                  const PlannedRanks& planned, const Environment& environment) {
-  const RankIdentity identity = identity_from(environment);
-  if (identity.world_size > 1) set_log_rank(identity.rank);  // also that of the lanes' threads
-  RunConfig run = settings_on(config, {.nproc = identity.local_world_size});
-  Backend backend = make_backend(run.train, identity.local_world_size, identity.local_rank);
-  // What was "auto" is known now, and what is planned depends on it.
-  const bool on_gpu = backend.device->space() == MemorySpace::kCuda;
-  run.train.device = on_gpu ? TrainDevice::kCuda : TrainDevice::kCpu;
-  if (!backend.has_cudnn) run.train.attention = AttentionChoice::kOwn;
-  if (on_gpu) job.gpu = backend.device.get();
-  const bool looks = options.only_looks(run), trains = !looks && !options.times.by_class;
-  RunSummary summary;
-  ModelView view;
-  ClassMeasurement times;
-  run_rank(options.launch, environment, job, backend.host(), [&](Communicator& communicator) {
-    // Before all ranks have come, there is nothing to save.
-    if (trains) catch_stop_signals(identity.launcher != LauncherKind::kGxp);
-    check_free_memory(options, run, planned, *backend.device, communicator);
-    if (options.times.by_class)
-      times = measure_classes(run, communicator, backend);
-    else if (looks)
-      view = view_model(run, communicator, backend, options.view());
-    else
-      summary = run_training(run, communicator, backend, options.run);
-  });
-  const int ranks = identity.world_size;
-  const TrainPrinting printing{options.format, reads_bytes(run), options.generates_text(run),
-                               ranks};
-  if (identity.rank == 0 && options.times.by_class)
-    print_times(times, options.times, run, *backend.device, ranks, options.format);
-  else if (identity.rank == 0 && looks)
-    print_view(view, printing);
-  else if (identity.rank == 0)
-    print_result(summary, printing);
-  return summary.signal == 0 ? kExitOk : exit_code_after_signal(summary.signal);
 }
 
 // What is generated, and in text also how it is printed as it comes.
@@ -174,7 +81,7 @@ int run(TrainOptions& options) {
                      {.bytes = config.run.train.device_memory_bytes,
                       .source = "train.device_memory_bytes",
                       .on_gpu = config.run.train.device == TrainDevice::kCuda,
-                      .plan = planner_of(options, config.run)});
+                      .plan = options.planner(config.run)});
   set_generation(options, config.run);
   if (const auto launched = launch_ranks(options.launch, environment, job.comm)) return *launched;
   options.run.settings = job.configuration;

@@ -1,0 +1,44 @@
+// The options of `gxp train`, and what they make of a run.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cmd/generation_options.h"
+#include "cmd/train_times.h"
+#include "lib/config/run_config.h"
+#include "lib/job/join.h"
+#include "lib/program/run_plan.h"
+#include "lib/report/report.h"
+#include "lib/train/model_view.h"
+#include "lib/train/run.h"
+
+namespace gxp {
+
+struct TrainOptions {
+  std::string config_path;
+  std::vector<std::string> sets;
+  LaunchRequest launch;
+  RunOptions run;
+  bool evaluate = false;
+  GenerationOptions generation;
+  TimeOptions times;
+  bool print_config = false;
+  Format format = Format::kText;
+
+  // Whether the run makes no steps.
+  [[nodiscard]] bool only_looks(const RunConfig& config) const {
+    return evaluate || config.data.train.empty();
+  }
+  [[nodiscard]] auto planner(const RunConfig& config) const {
+    return only_looks(config) ? plan_evaluation : plan_run;
+  }
+  [[nodiscard]] bool generates_text(const RunConfig& config) const {
+    return reads_bytes(config) && generation.prompt_ids.empty();
+  }
+  [[nodiscard]] ViewRequest view() const {
+    return {evaluate, run.generation, run.resume, run.settings};
+  }
+};
+
+}  // namespace gxp
