@@ -126,8 +126,8 @@ int run_action(std::vector<std::string> arguments, std::span<const Command> comm
 CommandLine make_command_line(std::span<const Command> commands) {
   CommandLine line;
   line.help = std::make_unique<HelpOptions>();
-  line.app = std::make_unique<CLI::App>(
-      "Trains decoder language models on one rank or many.", "gxp");
+  line.app =
+      std::make_unique<CLI::App>("Trains decoder language models on one rank or many.", "gxp");
   line.app->formatter(help_formatter());
   line.app->set_help_flag("-h,--help", "Print this help and exit");
   line.app->set_version_flag("--version", "gxp " GXP_VERSION, "Print the version and exit");
