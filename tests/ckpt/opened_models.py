@@ -110,7 +110,7 @@ def rows_of(path, positions):
 def check_loss(gxp, directory, model, rows, *options):
     """Whether a model has the loss that gxp computes of a run's."""
     printed = call([gxp, "train", "run/finetune/run.toml", "--evaluate", "--format", "json", *options], cwd=directory,
-                   env={**os.environ, "GXP_DATA_TOKENIZER": "byte", "GXP_TRAIN_DEVICE": "cpu"})
+                   env={**os.environ, "GXP_DATA_TOKENIZER": "byte", "GXP_TRAIN_DEVICE": "cpu", "GXP_TRAIN_THREADS": "1"})
     logits = logits_of(model, rows[0]).flatten(0, 1).double()
     loss = torch.nn.functional.cross_entropy(logits, rows[1].flatten()).item()
     expected = json.loads(printed)["valid_loss"]

@@ -5,13 +5,10 @@
 
 #include "lib/config/load.h"
 #include "lib/train/model_view.h"
-#include "tests/train/golden.h"
-#include "tests/train/reference_files.h"
+#include "tests/train/recorded_runs.h"
 
 namespace gxp {
 namespace {
-
-const std::string kRecorded = std::string(GXP_TEST_DATA) + "/models/";
 
 Tokens read_tokens(const NamedTensors& file, const std::string& name) {
   const auto ids = read_all<int64_t>(file, name);
@@ -50,7 +47,7 @@ TEST_CASE("greedy tokens are the library's, of every model, on any ranks", "[tra
   const int world_size = GENERATE(1, 2);
   const std::string strategy = GENERATE("ddp", "zero3");
   CAPTURE(name, world_size, strategy);
-  const NamedTensors reference = read_checkpoint(kRecorded + name + "/reference.safetensors");
+  const NamedTensors reference = reference_of(name);
   const Settings sets = {"model.init=" + kRecorded + name, "parallel.strategy=" + strategy,
                          "train.threads=1", "train.device=cpu"};
   const RunConfig config = load_config("", sets, {}, false).run;
