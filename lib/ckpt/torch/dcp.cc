@@ -13,9 +13,9 @@
 #include "lib/base/text/joined.h"
 #include "lib/base/text/plural.h"
 #include "lib/ckpt/file.h"
+#include "lib/ckpt/torch/dcp_groups.h"
 #include "lib/ckpt/torch/dcp_metadata.h"
 #include "lib/ckpt/torch/dcp_names.h"
-#include "lib/ckpt/torch/optimizer_settings.h"
 #include "lib/ckpt/torch/optimizer_state.h"
 #include "lib/ckpt/torch/pt_metadata.h"
 #include "lib/ckpt/torch/torch_archive.h"
@@ -221,71 +221,6 @@ void check_dcp_moments(const NamedTensors& tensors, const std::string& path) {
            joined(weight->second->shape, ", "));
   }
 }
-
-// The groups of parameters in the making, in the order in which they occur.
-class DcpGroups {
- public:
-  void add(const DcpSetting& setting, PickleValue value) {
-    settings_.add(setting.key, value);
-    Group& group = groups_[setting.group];
-    const bool is_list = value.is(PickleKind::kList) || value.is(PickleKind::kTuple);
-    if (setting.key == "params" && is_list) {
-      for (size_t i = 0; i < value.size(); ++i) group.params.push_back(text_of(value.item(i)));
-    } else if (auto json = setting_json(value); json && setting.key != "param_names") {
-      group.settings.emplace_back(setting.key, std::move(*json));
-    } else if (!json) {
-      lost_.push_back(fmt::format("the setting {} of a group of parameters", setting.key));
-    }
-  }
-
-  // `weights`: their names, by what the optimizer calls them.
-  void finish(const std::map<std::string, std::string>& weights, NamedTensors& result) {
-    const auto weight = [&](const std::string& parameter) {
-      const auto found = weights.find(parameter);
-      return found == weights.end() ? parameter : found->second;
-    };
-    // gxp has written it, and knows this.
-    if (!result.config.empty() || !result.optimizer.groups.empty()) return;
-    settings_.finish(result);
-    std::ranges::move(lost_, std::back_inserter(result.optimizer.lost));
-    std::map<decltype(ParameterGroup::settings), size_t> places;  // flattened groups, by settings
-    for (auto& [name, group] : groups_) {
-      const bool is_flat = group.params.empty() && !is_number(name);
-      if (!is_flat) {
-        ParameterGroup& added = result.optimizer.groups.emplace_back();
-        added.settings = std::move(group.settings);
-        for (const std::string& parameter : group.params) added.names.push_back(weight(parameter));
-        continue;
-      }
-      const auto [place, is_new] = places.emplace(group.settings, result.optimizer.groups.size());
-      if (is_new) result.optimizer.groups.push_back({group.settings, {}});
-      result.optimizer.groups[place->second].names.push_back(weight(name));
-    }
-  }
-
- private:
-  struct Group {
-    decltype(ParameterGroup::settings) settings;
-    std::vector<std::string> params;
-  };
-  static bool is_number(const std::string& text) {
-    return std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-  }
-  // 10 comes after 9.
-  struct ByNumber {
-    bool operator()(const std::string& a, const std::string& b) const {
-      if (is_number(a) && is_number(b) && a.size() != b.size()) return a.size() < b.size();
-      return a < b;
-    }
-  };
-  static std::string text_of(PickleValue value) {
-    return value.is(PickleKind::kText) ? std::string(value.text()) : value.describe();
-  }
-
-  std::map<std::string, Group, ByNumber> groups_;
-  OptimizerGroups settings_;
-  std::vector<std::string> lost_;
-};
 
 // Reads a checkpoint's values into one result.
 class DcpReader {
