@@ -70,10 +70,17 @@ const CheckpointFormat& find_format(const std::string& name);
 // The format of what is at `path`. kIo: nothing is; kCorrupt: no format recognises it.
 const CheckpointFormat& format_at(const std::string& path);
 
-// Reads headers only; elements are read when asked for. Errors: kIo, kCorrupt.
+// The path of a checkpoint: `path`, or, of a directory that is none itself and holds checkpoints
+// whose names differ by a number at their end alone (checkpoint-500, step-500), the one with the
+// highest number, and the log says which. kCorrupt: it holds others, so that there is no such one.
+std::string checkpoint_at(const std::string& path);
+
+// What is at checkpoint_at(path). Reads headers only; elements are read when asked for. Errors: kIo,
+// kCorrupt.
 NamedTensors read_checkpoint(const std::string& path);
 
-// As read_checkpoint(), with the names that gxp's models use, and what a config.json beside a
+// As read_checkpoint(), with the names that gxp's models use, without what wrappers put into them
+// (huggingface/wrapped_names.h), and what a config.json beside a
 // single file records of its model: what `model.init` is loaded from.
 NamedTensors read_weights(const std::string& path);
 

@@ -7,6 +7,7 @@
 #include "lib/base/error.h"
 #include "lib/base/json/json.h"
 #include "lib/base/log.h"
+#include "lib/base/text/joined.h"
 #include "lib/ckpt/named_tensors.h"
 
 namespace gxp {
@@ -36,6 +37,17 @@ bool is_of_record(const std::pair<std::string, std::string>& pair) {
 }
 
 }  // namespace
+
+std::string lost_parts(const OptimizerRecord& record) {
+  std::vector<std::string> parts = record.lost;
+  if (!record.unnamed.empty())
+    parts.push_back(
+        fmt::format("{}, which numbers the parameters by their order in a model that is not known "
+                    "(--config DIR "
+                    "names the model)",
+                    record.unnamed));
+  return joined(parts, "; ");
+}
 
 KeyValues to_state(const OptimizerRecord& record) {
   KeyValues state;

@@ -35,7 +35,13 @@ struct OptimizerRecord {
   std::vector<ParameterGroup> groups = {};     // none: not known, or gxp's own
   std::map<std::string, uint64_t> steps = {};  // by parameter; none: all have NamedTensors::step
   std::vector<std::string> lost = {};          // in words
+  // A file of optimizer state whose parameters are numbers, in the order of a model that is not
+  // known; "": none (trainer/optimizer_file.h).
+  std::string unnamed = {};
 };
+
+// What of the optimizer is not kept, in words, with remedies; "" if all is.
+std::string lost_parts(const OptimizerRecord& record);
 
 // The key in NamedTensors::state of the last learning rate: that of the last step, or of the next
 // one, whichever the program stores.

@@ -121,8 +121,9 @@ std::string describe_steps(const std::vector<uint64_t>& steps) {
 
 // What `dir`, which has no checkpoint of ours, holds instead.
 std::string describe_content(const std::string& dir) {
+  const std::string place = checkpoint_at(dir);
   for (const CheckpointFormat& format : kFormats) {
-    if (format.recognises(dir))
+    if (format.recognises(place))
       return fmt::format(
           "it holds one of format {}; convert that first (gxp convert-ckpt {} DIR --to "
           "gxp)",

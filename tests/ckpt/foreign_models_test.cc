@@ -184,16 +184,22 @@ TEST_CASE("a stored head that differs from the tied table goes into no other for
   CHECK(converted(model, "gguf", dir / "out.gguf").tensors.size() == model.tensors.size() - 1);
 }
 
-TEST_CASE("of a folder of steps each is named, and the newest is offered", "[ckpt]") {
+TEST_CASE("a folder of steps means the newest, and one of other checkpoints is refused", "[ckpt]") {
   const TemporaryDirectory dir;
   for (const char* step : {"checkpoint-9", "checkpoint-10", "checkpoint-1000"})
     fs::copy(kForeignModels + "hf_qwen2", dir / step, fs::copy_options::recursive);
   fs::create_directory(dir / "logs");
+  CHECK(checkpoint_at(dir.path()) == dir / "checkpoint-1000");
+  CHECK(checkpoint_at(dir / "checkpoint-9") == dir / "checkpoint-9");
+  CHECK(checkpoint_at(dir / "logs") == dir / "logs");
+  CHECK(digests(read_checkpoint(dir.path())) == digests(read_checkpoint(dir / "checkpoint-9")));
+  const std::string other = GENERATE("best", "checkpoint-01000", "step-2000");
+  fs::copy(kForeignModels + "hf_qwen2", dir / other, fs::copy_options::recursive);
   const auto error = error_of([&] { read_checkpoint(dir.path()); });
   CHECK(error.kind == ErrorKind::kCorrupt);
-  CHECK_THAT(error.message,
-             Contains("3 checkpoints: checkpoint-9, checkpoint-10, checkpoint-1000") &&
-                 Contains(std::string("such as ") + dir.path() + "/checkpoint-1000"));
+  CHECK_THAT(error.message, Contains("4 checkpoints: ") &&
+                                Contains("checkpoint-9, checkpoint-10, checkpoint-") &&
+                                Contains(std::string("such as ") + dir.path() + "/"));
 }
 
 }  // namespace gxp

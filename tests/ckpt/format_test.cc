@@ -64,11 +64,11 @@ TEST_CASE("a model survives every chain of two conversions bit by bit", "[ckpt]"
 
 TEST_CASE("what any checkpoint holds survives every format that takes it, bit by bit", "[ckpt]") {
   const TemporaryDirectory dir;
-  const std::string source =
-      GENERATE("dcp_fsdp2", "dcp_hf_sharded", "ds_zero1_fp32", "ds_zero2_bf16_paramalign",
-               "ds_zero3_bf16", "ds_zero3_bf16_universal", "gguf/tiny.gguf", "gxp_v1",
-               "hf_gpt_neox", "hf_qwen2", "hf_llama_untied_bf16_sharded", "llmc_bin/gpt2_bf16.bin",
-               "safetensors_single", "torch_pt/new_dtypes.pt", "torch_pt/train_ckpt.pt");
+  const std::string source = GENERATE(
+      "dcp_fsdp2", "dcp_hf_sharded", "ds_zero1_fp32", "ds_zero2_bf16_paramalign", "ds_zero3_bf16",
+      "ds_zero3_bf16_universal", "folders/trainer", "gguf/tiny.gguf", "gxp_v1", "hf_gpt_neox",
+      "hf_qwen2", "hf_llama_untied_bf16_sharded", "llmc_bin/gpt2_bf16.bin", "safetensors_single",
+      "torch_pt/new_dtypes.pt", "torch_pt/train_ckpt.pt");
   const std::string format = GENERATE(from_range(format_names()));
   CAPTURE(source, format);
   const NamedTensors original = read_checkpoint(kCkptFixtures + source);

@@ -16,6 +16,7 @@
 #include "lib/ckpt/huggingface/config_spelling.h"
 #include "lib/ckpt/huggingface/model_check.h"
 #include "lib/ckpt/huggingface/model_tensors.h"
+#include "lib/ckpt/huggingface/wrapped_names.h"
 #include "lib/ckpt/safetensors/safetensors.h"
 #include "lib/ckpt/torch/pt_file.h"
 
@@ -26,10 +27,10 @@ constexpr uint64_t kMaxConfigBytes = 16u << 20;
 constexpr std::string_view kPrefix = "transformer.";
 
 // What a directory may have besides weights and config.json, and every tool looks for.
-constexpr std::array<std::string_view, 9> kCompanions = {
-    "generation_config.json",  "tokenizer.json", "tokenizer.model", "tokenizer_config.json",
-    "special_tokens_map.json", "vocab.json",     "merges.txt",      "added_tokens.json",
-    "chat_template.jinja"};
+constexpr std::array<std::string_view, 11> kCompanions = {
+    "generation_config.json",  "tokenizer.json",      "tokenizer.model",   "tokenizer_config.json",
+    "special_tokens_map.json", "vocab.json",          "vocab.txt",         "merges.txt",
+    "added_tokens.json",       "chat_template.jinja", "chat_template.json"};
 
 std::string config_path(const std::string& directory) { return directory + "/config.json"; }
 
@@ -73,31 +74,28 @@ std::vector<NamedTensor> weights_only(const NamedTensors& source) {
   return weights;
 }
 
-std::vector<std::string> find_companions(const std::string& path) {
-  std::vector<std::string> found;
+// A directory's config.json, or the file itself.
+std::string config_at(const std::string& path) {
   std::error_code error;
-  for (const std::string_view name : kCompanions) {
-    const std::string file = fmt::format("{}/{}", path, name);
-    if (std::filesystem::is_regular_file(file, error)) found.push_back(file);
-  }
-  return found;
+  return std::filesystem::is_directory(path, error) ? config_path(path) : path;
 }
 
-// A parameter's name without the modules that DistributedDataParallel, torch.compile, FSDP and
-// activation checkpointing wrap around others.
-std::string without_wrappers(std::string name) {
-  constexpr std::array<std::string_view, 4> kWrappers = {
-      "module.", "_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module."};
-  for (const std::string_view wrapper : kWrappers) {
-    for (size_t at = 0; (at = name.find(wrapper, at)) != std::string::npos;) {
-      const bool begins_part = at == 0 || name[at - 1] == '.';
-      if (begins_part)
-        name.erase(at, wrapper.size());
-      else
-        at += wrapper.size();
-    }
+// Settings that no shape shows and of which the source tells another value than config.json `file`.
+void check_told(const KeyValues& told, const ModelConfig& model, const std::string& file) {
+  constexpr std::array<std::string_view, 5> kKeys = {
+      "model.heads", "model.kv_heads", "model.head_size", "model.norm_eps", "model.rope_theta"};
+  for (const std::string_view key : kKeys) {
+    const auto value = find_value(told, key);
+    RunConfig run;
+    run.model = model;
+    if (!value) continue;
+    const std::string problem = take_settings("model", {{std::string(key), *value}}, run);
+    if (!problem.empty() || run.model.resolved() != model.resolved())
+      fail(ErrorKind::kConfig,
+           "take the tensors for the model of {}: their source has {} = {}, which is not that of "
+           "this model",
+           file, key, *value);
   }
-  return name;
 }
 
 void copy_companions(const std::vector<std::string>& files, const std::string& directory) {
@@ -151,13 +149,24 @@ NamedTensors read_huggingface(const std::string& path) {
   result.config = read_model_config(text, file);
   check_head(parse_python_json(text, file), result, file);
   result.metadata[kConfigText] = text;
+  if (!result.config.empty()) unwrap_names(result);
   if (!foreign_model(result).empty()) result.config.clear();
   if (!result.config.empty()) {
     const ModelConfig model = model_of(result.config);
     result = with_family_names(std::move(result), model);
   }
-  result.companions = find_companions(path);
+  result.companions = companions_of(path);
   return result;
+}
+
+std::vector<std::string> companions_of(const std::string& path) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (const std::string_view name : kCompanions) {
+    const std::string file = fmt::format("{}/{}", path, name);
+    if (std::filesystem::is_regular_file(file, error)) found.push_back(file);
+  }
+  return found;
 }
 
 uint64_t verify_huggingface(const std::string& path) {
@@ -178,24 +187,28 @@ void add_neighbouring_config(const std::string& path, NamedTensors& tensors) {
   if (!settings.empty()) tensors = with_family_names(std::move(tensors), model_of(settings));
 }
 
-NamedTensors as_model_of(const std::string& path, NamedTensors tensors) {
-  std::error_code error;
-  const bool is_directory = std::filesystem::is_directory(path, error);
-  const std::string file = is_directory ? config_path(path) : path;
+KeyValues model_settings_at(const std::string& path) {
+  const std::string file = config_at(path);
   const std::string text = read_text(file, kMaxConfigBytes);
   if (const std::string obstacle = describe_obstacle(text, file); !obstacle.empty())
     fail(ErrorKind::kConfig, "read {}: gxp does not compute this model: {}", file, obstacle);
-  const ModelConfig model = model_of(read_model_config(text, file));
-  const auto rename = [](const std::string& name) { return std::optional(without_wrappers(name)); };
-  for (NamedTensor& tensor : tensors.tensors) tensor.info.name = *rename(tensor.info.name);
-  rename_record(tensors.optimizer, rename);
+  return settings_of(model_of(read_model_config(text, file)));
+}
+
+NamedTensors as_model_of(const std::string& path, NamedTensors tensors) {
+  std::error_code error;
+  const std::string file = config_at(path);
+  const KeyValues settings = model_settings_at(path);
+  const ModelConfig model = model_of(settings);
+  check_told(tensors.config, model, file);
+  unwrap_names(tensors);
   std::erase_if(tensors.config, [](const auto& pair) { return pair.first.starts_with("model."); });
-  for (auto& setting : settings_of(model)) tensors.config.push_back(std::move(setting));
-  tensors.metadata[kConfigText] = text;
+  tensors.config.insert(tensors.config.end(), settings.begin(), settings.end());
+  tensors.metadata[kConfigText] = read_text(file, kMaxConfigBytes);
   tensors = with_family_names(std::move(tensors), model);
   if (const std::string mismatch = model_mismatch(tensors, model); !mismatch.empty())
     fail(ErrorKind::kConfig, "take the tensors for the model of {}: {}", file, mismatch);
-  if (is_directory) tensors.companions = find_companions(path);
+  if (std::filesystem::is_directory(path, error)) tensors.companions = companions_of(path);
   return tensors;
 }
 

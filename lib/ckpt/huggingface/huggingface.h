@@ -25,13 +25,21 @@ NamedTensors read_huggingface(const std::string& path);
 // The CRCs of pytorch_model.bin's files; 0 of safetensors, which record nothing.
 uint64_t verify_huggingface(const std::string& path);
 
+// The files of the tokenizer and for generation in a directory, by their paths.
+std::vector<std::string> companions_of(const std::string& path);
+
 // What the config.json next to a single file of weights says of them, in `config` and `metadata`;
 // nothing where they tell of their model themselves, or where there is no config.json of a model.
 void add_neighbouring_config(const std::string& path, NamedTensors& tensors);
 
+// The model.* settings of the Hugging Face directory `path`, or of that config.json. kConfig: gxp
+// does not compute the model.
+KeyValues model_settings_at(const std::string& path);
+
 // The tensors as a model of the Hugging Face directory `path`, or of that config.json: its settings
 // and files of the tokenizer, and names without what wrappers of PyTorch put into them (module.,
-// _orig_mod. and the like). kConfig: gxp does not compute the model, or these are not its tensors.
+// _orig_mod. and the like). kConfig: gxp does not compute the model, these are not its tensors, or
+// the source records other heads, norm_eps or rope_theta.
 NamedTensors as_model_of(const std::string& path, NamedTensors tensors);
 
 // The weights as the family's class (Family::architecture) saves them; config.json, with

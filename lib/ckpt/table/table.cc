@@ -4,20 +4,18 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <filesystem>
 
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
 #include "lib/base/find_row.h"
 #include "lib/base/text/joined.h"
-#include "lib/base/text/plural.h"
 #include "lib/ckpt/deepspeed/universal.h"
 #include "lib/ckpt/deepspeed/zero_checkpoint.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/format.h"
 #include "lib/ckpt/gguf/gguf.h"
 #include "lib/ckpt/huggingface/huggingface.h"
+#include "lib/ckpt/huggingface/wrapped_names.h"
 #include "lib/ckpt/llmc/llmc.h"
 #include "lib/ckpt/native/checkpoint.h"
 #include "lib/ckpt/own_files.h"
@@ -25,9 +23,11 @@
 #include "lib/ckpt/safetensors/safetensors.h"
 #include "lib/ckpt/torch/dcp.h"
 #include "lib/ckpt/torch/pt_file.h"
+#include "lib/ckpt/trainer/megatron.h"
+#include "lib/ckpt/trainer/meta_llama.h"
+#include "lib/ckpt/trainer/trainer_folder.h"
 
 namespace gxp {
-namespace fs = std::filesystem;
 namespace {
 
 void write_gxp(const NamedTensors& tensors, const std::string& path, const WriteOptions& options) {
@@ -74,6 +74,14 @@ constexpr CheckpointFormat kTable[] = {
      .keeps_optimizer_state = true,
      .takes_shards = true,
      .plan = plan_gxp},
+    {.name = "trainer",
+     .summary = "a folder of transformers' Trainer or accelerate, with the optimizer; only read",
+     .recognises = is_trainer_folder,
+     .owns = owns_nothing,
+     .read = read_trainer_folder,
+     .write = nullptr,
+     .verify = verify_trainer_folder,
+     .keeps_optimizer_state = true},
     {.name = "huggingface",
      .summary = "a model directory with config.json and safetensors",
      .recognises = is_huggingface,
@@ -107,6 +115,19 @@ constexpr CheckpointFormat kTable[] = {
      .verify = verify_pt,
      .keeps_optimizer_state = true,
      .needs_steps = true},
+    {.name = "meta-llama",
+     .summary =
+         "Meta's Llama: consolidated.00.pth and params.json; only read, with --map meta-llama",
+     .recognises = is_meta_llama,
+     .owns = owns_nothing,
+     .read = read_meta_llama,
+     .write = nullptr},
+    {.name = "megatron",
+     .summary = "Megatron-LM's; neither read nor written",
+     .recognises = is_megatron,
+     .owns = owns_nothing,
+     .read = read_megatron,
+     .write = nullptr},
     {.name = "dcp",
      .summary = "PyTorch's distributed checkpoint, as FSDP saves it: a directory of .distcp files",
      .recognises = is_dcp,
@@ -147,39 +168,6 @@ constexpr CheckpointFormat kTable[] = {
      .write = nullptr,
      .keeps_optimizer_state = true}};
 
-bool is_checkpoint(const std::string& path) {
-  return std::ranges::any_of(kFormats, [&](const auto& format) { return format.recognises(path); });
-}
-
-// The number at the end of a name: of "checkpoint-500" and "step_500" the step. Names without sort
-// before the others.
-std::pair<uint64_t, std::string> step_key(const std::string& name) {
-  const size_t begin = name.find_last_not_of("0123456789") + 1;
-  uint64_t number = 0;
-  std::from_chars(name.data() + begin, name.data() + name.size(), number);
-  return {begin < name.size() ? number + 1 : 0, name};
-}
-
-// kCorrupt: a directory of directories that are checkpoints, as a training script makes them.
-void refuse_folder_of_checkpoints(const std::string& path) {
-  constexpr size_t kNamed = 8;
-  std::error_code error;
-  std::vector<std::string> found;
-  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (entry->is_directory(error) && is_checkpoint(entry->path()))
-      found.push_back(entry->path().filename());
-  }
-  if (found.empty()) return;
-  std::ranges::sort(found, {}, step_key);
-  const std::string newest = found.back();
-  const size_t count = found.size();
-  if (count > kNamed) found.erase(found.begin(), found.end() - kNamed);
-  fail(ErrorKind::kCorrupt, "open {}: it is a folder of {}{} {}; name one, such as {}/{}", path,
-       counted(count, "checkpoint"), count > kNamed ? ", the last of which are" : ":",
-       joined(found, ", "), path, newest);
-}
-
 }  // namespace
 
 constinit const std::span<const CheckpointFormat> kFormats = kTable;
@@ -219,15 +207,15 @@ const CheckpointFormat& format_at(const std::string& path) {
   for (const CheckpointFormat& row : kFormats) {
     if (row.recognises(path)) return row;
   }
-  refuse_folder_of_checkpoints(path);
   std::vector<std::string_view> names;
   for (const CheckpointFormat& row : kFormats) names.push_back(row.name);
   fail(ErrorKind::kCorrupt, "open {}: no checkpoint in a format that gxp reads ({})", path,
        joined(names, ", "));
 }
 
-NamedTensors read_checkpoint(const std::string& path) {
+NamedTensors read_checkpoint(const std::string& given) {
   raise_descriptor_limit();  // runs of many ranks have many files, which stay open
+  const std::string path = checkpoint_at(given);
   NamedTensors tensors = format_at(path).read(path);
   if (tensors.tensors.empty())
     fail(ErrorKind::kCorrupt, "read {}: it is a {} checkpoint without tensors", path,
@@ -237,6 +225,7 @@ NamedTensors read_checkpoint(const std::string& path) {
 
 NamedTensors read_weights(const std::string& path) {
   NamedTensors weights = read_checkpoint(path);
+  unwrap_names(weights);
   add_neighbouring_config(path, weights);
   return with_gpt2_names(std::move(weights));
 }

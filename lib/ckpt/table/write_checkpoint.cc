@@ -82,12 +82,14 @@ void recover(const std::string& target) {
 
 // What of the optimizer cannot be kept is left out only if the user asks for it.
 void check_optimizer(const NamedTensors& tensors, const CheckpointFormat& format) {
-  const auto& lost = tensors.optimizer.lost;
-  if (!format.keeps_optimizer_state || lost.empty()) return;
+  const std::string lost = lost_parts(tensors.optimizer);
+  if (lost.empty()) return;
+  if (!format.keeps_optimizer_state)
+    return log_info("left out: {}: {} holds weights only", lost, format.name);
   fail(ErrorKind::kConfig,
        "write {}: gxp cannot keep these parts of the source's optimizer: {}; --drop-optimizer "
        "leaves the optimizer out and keeps the weights",
-       format.name, joined(lost, "; "));
+       format.name, lost);
 }
 
 // The parameters whose moments are told, but not after how many steps.
