@@ -21,11 +21,11 @@
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
 #include "lib/base/log.h"
-#include "lib/base/text/joined.h"
 #include "lib/ckpt/cast.h"
 #include "lib/ckpt/huggingface/huggingface.h"
 #include "lib/ckpt/huggingface/model_check.h"
 #include "lib/ckpt/peft/peft.h"
+#include "lib/ckpt/trainer/optimizer_file.h"
 #include "lib/tools/checkpoints/rename.h"
 
 namespace gxp {
@@ -113,7 +113,9 @@ std::string conversion_id(const ConvertOptions& options) {
   std::string facts =
       fmt::format("{} {} {} {} {} {} {}\n", GXP_VERSION, options.to, int(options.dtype),
                   options.step, options.shards, options.max_shard_size, options.drop_optimizer);
-  if (!options.map.empty()) facts += file_facts(fs::absolute(options.map));
+  facts += options.map + "\n";
+  std::error_code error;
+  if (fs::exists(options.map, error)) facts += file_facts(fs::absolute(options.map));
   for (const std::string& other : {options.merge, options.config}) {
     if (other.empty()) continue;
     for (const std::string& fact : source_facts(fs::absolute(other))) facts += fact;
@@ -127,12 +129,6 @@ void convert(NamedTensors tensors, const CheckpointFormat& to, const ConvertOpti
   const CheckpointFormat& from = format_at(options.source);
   const auto overflowed = std::make_shared<OverflowCount>(0);  // owners: here and the readers
   if (!options.dry_run) tensors = with_progress(std::move(tensors));
-  if (!options.map.empty()) {
-    const RenameCounts counts = rename_tensors(tensors, options.map);
-    report.facts.push_back({{"renamed", "tensors renamed"}, int64_t(counts.renamed)});
-    report.facts.push_back({{"dropped", "tensors dropped"}, int64_t(counts.dropped)});
-    report.facts.push_back({{"reordered", "tensors reordered"}, int64_t(counts.reordered)});
-  }
   if (options.dtype != CastTo::kStored)
     tensors = cast_weights(std::move(tensors), kCastTypes[size_t(options.dtype) - 1], overflowed);
   if (options.dry_run)
@@ -151,24 +147,40 @@ void convert(NamedTensors tensors, const CheckpointFormat& to, const ConvertOpti
              overflowed->load(), kCastNames[size_t(options.dtype)]);
 }
 
-int run(const ConvertOptions& options) {
-  check(options);
-  if (options.diff) return diff(options);
-  (void)write_options(options);  // wrong ones are told before anything is read
-  const CheckpointFormat* target = target_format(options);
+void apply_map(NamedTensors& tensors, const ConvertOptions& options, Report& report) {
+  const KeyValues settings =
+      options.config.empty() ? tensors.config : model_settings_at(options.config);
+  const RuleCounts counts = rename_tensors(tensors, options.map, settings);
+  const auto add = [&](const char* key, const char* heading, RuleKind kind) {
+    report.facts.push_back({{key, heading}, int64_t(counts[size_t(kind)])});
+  };
+  add("renamed", "tensors renamed", RuleKind::kRename);
+  add("dropped", "tensors dropped", RuleKind::kDrop);
+  add("reordered", "tensors reordered", RuleKind::kReorder);
+  add("transposed", "tensors transposed", RuleKind::kTranspose);
+}
+
+int run(const ConvertOptions& given) {
+  check(given);
+  if (given.diff) return diff(given);
+  (void)write_options(given);  // wrong ones are told before anything is read
+  const CheckpointFormat* target = target_format(given);
+  ConvertOptions options = given;
+  options.source = checkpoint_at(given.source);
   const CheckpointFormat& format = format_at(options.source);
   NamedTensors tensors = read_checkpoint(options.source);
+  Report report{.schema = "gxp.convert-ckpt/1"};
+  if (!options.map.empty()) apply_map(tensors, options, report);
   if (!options.config.empty()) tensors = as_model_of(options.config, std::move(tensors));
+  name_optimizer(tensors);
   if (!options.merge.empty())
     tensors = merge_adapters(std::move(tensors), read_checkpoint(options.merge));
   set_step(tensors, options);
-  Report report{.schema = "gxp.convert-ckpt/1"};
   add_checkpoint_facts(tensors, report);
   if (options.verify && (target == nullptr || options.dry_run))
     add_verified(format, options, verify(format, options.source), report);
-  if (target == nullptr && !tensors.optimizer.lost.empty())
-    log_warn("{}: gxp cannot keep these parts of its optimizer: {}", options.source,
-             joined(tensors.optimizer.lost, "; "));
+  if (const std::string lost = lost_parts(tensors.optimizer); target == nullptr && !lost.empty())
+    log_warn("{}: gxp cannot keep these parts of its optimizer: {}", options.source, lost);
   if (options.inspect) add_inspection(tensors, options.hash, report);
   if (const auto reason = foreign_model(without_adapters(tensors));
       target != nullptr && !reason.empty())

@@ -9,6 +9,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/text/joined.h"
+#include "lib/tools/checkpoints/named_maps.h"
 
 namespace gxp {
 namespace {
@@ -70,7 +71,7 @@ const CheckpointFormat* target_format(const ConvertOptions& options) {
 void add_convert_options(CLI::App& app, ConvertOptions& options) {
   app.add_option("SRC", options.source,
                  "Checkpoint to read. A run's checkpoint directory stands for its newest "
-                 "complete step")
+                 "complete step, and a folder of checkpoint-N for the one with the highest number")
       ->required();
   app.add_option(
       "OUT", options.target,
@@ -80,10 +81,12 @@ void add_convert_options(CLI::App& app, ConvertOptions& options) {
   app.add_option("--to", options.to, "Format of OUT")->type_name(joined(format_names(), "|"));
   add_choice_option(app, "--dtype", options.dtype, kCastNames,
                     "Type that floating-point weights are rounded to");
-  app.add_option("--map", options.map,
-                 "TOML rules that rename, reorder and drop tensors. See Renaming in "
-                 "gxp-convert-ckpt(1)")
-      ->type_name("FILE");
+  app.add_option(
+         "--map", options.map,
+         fmt::format("TOML file of rules that rename, reorder, transpose and drop tensors, or the "
+                     "name of rules that gxp has ({}). See Renaming in gxp-convert-ckpt(1)",
+                     joined(map_names(), ", ")))
+      ->type_name("MAP");
   app.add_option(
          "--merge", options.merge,
          "LoRA adapters to add to the weights of SRC: a PEFT directory, or a checkpoint of a "

@@ -97,7 +97,7 @@ TEST_CASE("convert-ckpt converts what lies in each kind of checkpoint", "[cmd]")
   const TemporaryDirectory dir;
   const std::string source =
       GENERATE("dcp_fsdp2", "dcp_hf_sharded", "ds_zero1_fp32", "ds_zero2_bf16", "ds_zero3_bf16",
-               "ds_zero2_bf16_universal", "gguf/tiny.gguf", "gxp_v1", "hf_qwen2",
+               "ds_zero2_bf16_universal", "folders/trainer", "gguf/tiny.gguf", "gxp_v1", "hf_qwen2",
                "llmc_bin/gpt2_bf16.bin", "safetensors_sharded", "torch_pt/train_ckpt.pt");
   const std::string path = GXP_TEST_DATA "/ckpt/" + source;
   CAPTURE(source);

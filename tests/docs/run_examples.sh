@@ -60,7 +60,15 @@ for file in topo before after bare vm; do gxp topo --from dgx-h100 --format nccl
 gxp train run.toml >"$top/output" 2>&1 || { cat "$top/output"; exit 1; }
 
 # What other programs leave.
-mkdir fsdp-run deepspeed-run
+folders=$source/tests/data/ckpt/folders
+cp -r "$folders/trainer" trainer-output
+cp -r "$folders/accelerate" accelerate-state
+cp -r "$folders/gpt2" my-gpt2
+cp -r "$folders/nanogpt" nanogpt
+cp -r "$folders/llama" Llama-3.1-8B
+cp -r "$folders/meta-llama" Meta-Llama
+mkdir fsdp-run deepspeed-run torchtitan
+cp -r "$folders/torchtitan" torchtitan/checkpoint
 gxp convert-ckpt run/checkpoints fsdp-run/step-100 --to dcp >"$top/output" 2>&1 || { cat "$top/output"; exit 1; }
 
 for document in "$source/README.md" "$source"/man/*.1; do

@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "lib/base/json/json.h"
 #include "lib/base/log.h"
 #include "lib/base/text/joined.h"
 #include "lib/ckpt/file.h"
@@ -155,6 +156,17 @@ PtParts parts_of(PickleValue root, const std::string& where) {
   return parts;
 }
 
+// nanoGPT's arguments of its model.
+std::string model_args_json(PickleValue args) {
+  std::vector<std::string> pairs;
+  for (size_t i = 0; i < args.size(); ++i) {
+    const auto json = setting_json(args.value(i));
+    if (json && args.key(i).is(PickleKind::kText))
+      pairs.push_back(fmt::format("{}: {}", write_json(std::string(args.key(i).text())), *json));
+  }
+  return fmt::format("{{{}}}", joined(pairs, ", "));
+}
+
 // What stands beside the parts.
 void take_others(PickleValue root, const PtParts& parts, const std::string& path,
                  NamedTensors& result) {
@@ -171,6 +183,8 @@ void take_others(PickleValue root, const PtParts& parts, const std::string& path
       if (!result.step) result.step = uint64_t(value.integer());
     } else if (const auto text = scalar_text(value)) {
       result.metadata.emplace(std::move(key), *text);
+    } else if (key == kModelArgsKey && value.is(PickleKind::kDict)) {
+      result.metadata.emplace(key, model_args_json(value));
     } else if (!value.is_none()) {
       left_out.push_back(std::move(key));
     }

@@ -14,7 +14,7 @@
 // The optimizer's settings are read as optimizer_settings.h says.
 // Numbers and texts at the top of the latter become metadata; "step", "global_step", "iteration" or
 // "iter_num" is the step, or else the one that all parameters' states have. All other entries are
-// left out and logged. Parts of the optimizer that cannot be kept are in OptimizerRecord::lost: all
+// left out and logged, but for nanoGPT's model_args (kModelArgsKey). Parts of the optimizer that cannot be kept are in OptimizerRecord::lost: all
 // of it, if the names of its parameters are unknown or there are several optimizers. An optimizer
 // alone is refused. A directory with pytorch_model.bin, or with several such files and
 // pytorch_model.bin.index.json (weight_index.h), holds the weights of all, as transformers before
@@ -46,6 +46,9 @@
 #include "lib/ckpt/torch/optimizer_state.h"
 
 namespace gxp {
+
+// The key in NamedTensors::metadata of nanoGPT's "model_args", a JSON object of their scalars.
+inline constexpr const char* kModelArgsKey = "model_args";
 
 // By content: the first member of a zip archive is ROOT/data.pkl, or a legacy file's magic number.
 // Or by name, .pt, .pth or .bin.index.json, as the content may be damaged; a directory by what is

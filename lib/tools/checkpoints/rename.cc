@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <charconv>
+#include <cstring>
+#include <iterator>
 #include <optional>
 #include <regex>
 #include <set>
@@ -12,8 +14,9 @@
 #include "lib/base/error.h"
 #include "lib/base/text/joined.h"
 #include "lib/base/text_file.h"
-#include "lib/base/toml_library.h"
 #include "lib/ckpt/tensor_views.h"
+#include "lib/tools/checkpoints/named_maps.h"
+#include "lib/tools/checkpoints/rules.h"
 
 namespace gxp {
 namespace {
@@ -21,84 +24,6 @@ namespace {
 constexpr size_t kMaxRulesBytes = 1 << 20;
 // std::regex takes stack for each character.
 constexpr size_t kMaxMatchedName = 4096;
-
-enum class RuleKind : uint8_t { kRename, kDrop, kReorder };
-
-struct Rule {
-  int line = 0;
-  RuleKind kind = RuleKind::kRename;
-  std::string text = {};
-  std::regex from = {};
-  std::string to = {};                    // of kRename
-  RotaryRows rows = RotaryRows::kHalves;  // of kReorder
-  uint64_t head_size = 0;
-};
-
-struct RuleTable {
-  std::string_view key;
-  RuleKind kind;
-  size_t keys;
-  std::string_view words;
-};
-
-constexpr std::array kRuleTables = {
-    RuleTable{"rename", RuleKind::kRename, 2, "from and to"},
-    RuleTable{"drop", RuleKind::kDrop, 1, "nothing but from"},
-    RuleTable{"reorder", RuleKind::kReorder, 3, "from, rows and head_size"}};
-
-std::string string_of(const toml::table& table, const char* key, const std::string& where) {
-  const auto* text = table[key].as_string();
-  if (text == nullptr) fail(ErrorKind::kConfig, "{}: {} must be a string", where, key);
-  return text->get();
-}
-
-void read_reorder(const toml::table& table, const std::string& where, Rule& rule) {
-  const std::string rows = string_of(table, "rows", where);
-  if (rows != "pairs-to-halves" && rows != "halves-to-pairs")
-    fail(ErrorKind::kConfig, "{}: rows is '{}', neither pairs-to-halves nor halves-to-pairs", where,
-         rows);
-  rule.rows = rows == "pairs-to-halves" ? RotaryRows::kHalves : RotaryRows::kPairs;
-  const int64_t size = table["head_size"].value_or(int64_t(0));
-  if (size < 2 || size % 2 != 0)
-    fail(ErrorKind::kConfig, "{}: head_size must be an even number of channels", where);
-  rule.head_size = uint64_t(size);
-}
-
-Rule read_rule(const toml::table& table, const RuleTable& row, const std::string& path) {
-  Rule rule{.line = int(table.source().begin.line), .kind = row.kind};
-  const std::string where = fmt::format("{}:{}", path, rule.line);
-  if (table.size() != row.keys) fail(ErrorKind::kConfig, "{}: a rule takes {}", where, row.words);
-  rule.text = string_of(table, "from", where);
-  if (row.kind == RuleKind::kRename) rule.to = string_of(table, "to", where);
-  if (row.kind == RuleKind::kReorder) read_reorder(table, where, rule);
-  try {
-    rule.from.assign(rule.text);
-  } catch (const std::regex_error& error) {
-    fail(ErrorKind::kConfig, "{}: '{}' is not a regular expression: {}", where, rule.text,
-         error.what());
-  }
-  return rule;
-}
-
-std::vector<Rule> read_rules(const std::string& path) {
-  const toml::table root = parse_toml_or_fail(read_text_file(path, kMaxRulesBytes, "rules"), path);
-  std::vector<Rule> rules;
-  for (const auto& [key, node] : root) {
-    const auto row = std::ranges::find(kRuleTables, key.str(), &RuleTable::key);
-    const toml::array* list = row != kRuleTables.end() ? node.as_array() : nullptr;
-    if (list == nullptr)
-      fail(ErrorKind::kConfig, "{}:{}: '{}' is not [[rename]], [[reorder]] or [[drop]]", path,
-           node.source().begin.line, key.str());
-    for (const toml::node& element : *list) {
-      if (!element.is_table())
-        fail(ErrorKind::kConfig, "{}:{}: a rule must be a table", path,
-             element.source().begin.line);
-      rules.push_back(read_rule(*element.as_table(), *row, path));
-    }
-  }
-  std::ranges::stable_sort(rules, {}, &Rule::line);
-  return rules;
-}
 
 bool matches_rule(const std::string& name, const Rule& rule) {
   if (name.size() > kMaxMatchedName)
@@ -109,7 +34,7 @@ bool matches_rule(const std::string& name, const Rule& rule) {
 
 // Names of queries' and keys' rows that say their order: Meta's and torchtitan's, Hugging Face's.
 std::optional<RotaryRows> order_of(const std::string& name) {
-  static const std::regex pairs("(.*[.])?attention[.]w[qk][.].*");
+  static const std::regex pairs("(.*[.])?attention[.](qkv_linear[.])?w[qk][.].*");
   static const std::regex halves("(.*[.])?self_attn[.][qk]_proj[.].*");
   if (std::regex_match(name, pairs)) return RotaryRows::kPairs;
   if (std::regex_match(name, halves)) return RotaryRows::kHalves;
@@ -131,37 +56,117 @@ void rename(NamedTensor& tensor, const Rule& rule, const std::string& to, bool r
   tensor.info.name = to;
 }
 
-void reorder(NamedTensor& tensor, const Rule& rule) {
+// `head_size`: the model's, 0 if it is not known.
+void reorder(NamedTensor& tensor, const Rule& rule, uint64_t head_size) {
   const TensorInfo& info = tensor.info;
-  if (info.role == Role::kColumnMeans) return;  // of columns, which stay
-  if (info.shape.empty() || info.shape[0] % rule.head_size != 0)
+  if (!rule.rows || info.role == Role::kColumnMeans) return;  // of columns, which stay
+  if (rule.head_size > 0) head_size = rule.head_size;
+  if (head_size == 0)
+    fail(ErrorKind::kConfig,
+         "reorder {}: the size of a head is not known; --config DIR names the Hugging Face "
+         "directory, or config.json, of the model",
+         info.name);
+  if (info.shape.empty() || info.shape[0] % head_size != 0)
     fail(ErrorKind::kConfig, "reorder {}: its shape ({}) does not split into heads of {} rows",
-         info.name, joined(info.shape, ", "), rule.head_size);
-  tensor = with_rotary_rows(std::move(tensor), rule.head_size, rule.rows);
+         info.name, joined(info.shape, ", "), head_size);
+  tensor = with_rotary_rows(std::move(tensor), head_size, *rule.rows);
+}
+
+void transpose(NamedTensor& tensor) {
+  const TensorInfo& info = tensor.info;
+  if (info.shape.size() != 2)
+    fail(ErrorKind::kConfig, "transpose {} of {}: its shape ({}) is no matrix's",
+         to_string(info.role), info.name, joined(info.shape, ", "));
+  tensor = transposed(std::move(tensor));
+}
+
+// A vector as long as the weight's rows.
+NamedTensor zeros_beside(const NamedTensor& weight, const std::string& name) {
+  const TensorInfo& info = weight.info;
+  if (info.shape.empty())
+    fail(ErrorKind::kConfig, "add zeros beside {}: it has no rows", info.name);
+  return {{name, Role::kWeight, info.dtype, {info.shape.back()}},
+          [](uint64_t, Memory out) { std::memset(out.data, 0, out.bytes); }};
+}
+
+std::string replaced(const std::string& name, const Rule& rule) {
+  return std::regex_replace(name, rule.from, rule.to, std::regex_constants::format_first_only);
+}
+
+// Weights that are missing; an optimizer that has no state of them cannot go on with them.
+uint64_t add_zeros(NamedTensors& tensors, const Rule& rule) {
+  uint64_t matched = 0;
+  std::vector<NamedTensor> added;
+  bool has_state = false;
+  for (const NamedTensor& tensor : tensors.tensors) {
+    has_state |= tensor.info.role != Role::kWeight;
+    if (tensor.info.role != Role::kWeight || !matches_rule(tensor.info.name, rule)) continue;
+    ++matched;
+    const std::string name = replaced(tensor.info.name, rule);
+    if (find_tensor(tensors, name) == nullptr) added.push_back(zeros_beside(tensor, name));
+  }
+  if (has_state && !added.empty())
+    tensors.optimizer.lost.push_back(fmt::format(
+        "state for {} and the other zeros that are added, which the source's model does "
+        "not have",
+        added.front().info.name));
+  std::ranges::move(added, std::back_inserter(tensors.tensors));
+  return matched;
+}
+
+// Of all rules.
+struct RuleContext {
+  bool reorders = false;   // whether one is a [[reorder]]
+  uint64_t head_size = 0;  // the model's
+};
+
+void change(NamedTensor& tensor, const Rule& rule, const RuleContext& context) {
+  switch (rule.kind) {
+    case RuleKind::kReorder:
+      return reorder(tensor, rule, context.head_size);
+    case RuleKind::kTranspose:
+      return transpose(tensor);
+    default:
+      return rename(tensor, rule, replaced(tensor.info.name, rule), context.reorders);
+  }
 }
 
 // Returns how many tensors it has matched.
-uint64_t apply_rule(NamedTensors& tensors, const Rule& rule, bool reorders) {
-  const auto renamed = [&](const std::string& name) -> std::optional<std::string> {
-    if (!matches_rule(name, rule) || rule.kind == RuleKind::kReorder) return name;
-    if (rule.kind == RuleKind::kDrop) return std::nullopt;
-    return std::regex_replace(name, rule.from, rule.to, std::regex_constants::format_first_only);
-  };
-  rename_record(tensors.optimizer, renamed);
+uint64_t apply_rule(NamedTensors& tensors, const Rule& rule, const RuleContext& context) {
+  if (rule.kind == RuleKind::kZeros) return add_zeros(tensors, rule);
+  const bool is_drop = rule.kind == RuleKind::kDrop;
+  if (is_drop || rule.kind == RuleKind::kRename)
+    rename_record(tensors.optimizer, [&](const std::string& name) -> std::optional<std::string> {
+      if (!matches_rule(name, rule)) return name;
+      return is_drop ? std::nullopt : std::optional(replaced(name, rule));
+    });
   const auto matches = [&](const NamedTensor& tensor) {
     return matches_rule(tensor.info.name, rule);
   };
-  if (rule.kind == RuleKind::kDrop) return std::erase_if(tensors.tensors, matches);
+  if (is_drop) return std::erase_if(tensors.tensors, matches);
   uint64_t matched = 0;
   for (NamedTensor& tensor : tensors.tensors) {
     if (!matches(tensor)) continue;
-    if (rule.kind == RuleKind::kReorder)
-      reorder(tensor, rule);
-    else
-      rename(tensor, rule, *renamed(tensor.info.name), reorders);
+    change(tensor, rule, context);
     ++matched;
   }
   return matched;
+}
+
+uint64_t number_told(const KeyValues& settings, std::string_view key) {
+  const std::string text = find_value(settings, key).value_or("");
+  uint64_t number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+// 0 if the settings do not tell.
+uint64_t head_size_told(const KeyValues& settings) {
+  const uint64_t told = number_told(settings, "model.head_size");
+  const uint64_t heads = number_told(settings, "model.heads");
+  const uint64_t hidden = number_told(settings, "model.hidden");
+  if (told > 0) return told;
+  return heads == 0 || hidden % heads != 0 ? 0 : hidden / heads;
 }
 
 void check_unique(const NamedTensors& tensors, const std::string& path) {
@@ -174,20 +179,27 @@ void check_unique(const NamedTensors& tensors, const std::string& path) {
 
 }  // namespace
 
-RenameCounts rename_tensors(NamedTensors& tensors, const std::string& path) {
-  RenameCounts counts;
-  const std::vector<Rule> rules = read_rules(path);
-  const bool reorders = std::ranges::find(rules, RuleKind::kReorder, &Rule::kind) != rules.end();
+RuleCounts rename_tensors(NamedTensors& tensors, const std::string& map,
+                          const KeyValues& settings) {
+  RuleCounts counts = {};
+  const std::vector<std::string_view> names = map_names();
+  const bool is_named = std::ranges::find(names, map) != names.end();
+  const std::string text =
+      is_named ? rules_of_map(map, settings) : read_text_file(map, kMaxRulesBytes, "rules");
+  const std::string path = is_named ? "--map " + map : map;
+  const std::vector<Rule> rules = read_rules(text, path);
+  const RuleContext context{
+      std::ranges::find(rules, RuleKind::kReorder, &Rule::kind) != rules.end(),
+      head_size_told(settings)};
   for (const Rule& rule : rules) {
-    const uint64_t matched = apply_rule(tensors, rule, reorders);
-    if (matched == 0)
+    const uint64_t matched = apply_rule(tensors, rule, context);
+    if (matched == 0 && !rule.optional)
       fail(ErrorKind::kConfig, "{}:{}: '{}' matches no tensor", path, rule.line, rule.text);
-    uint64_t& count = rule.kind == RuleKind::kRename ? counts.renamed
-                      : rule.kind == RuleKind::kDrop ? counts.dropped
-                                                     : counts.reordered;
-    count += matched;
+    counts[size_t(rule.kind)] += matched;
   }
   check_unique(tensors, path);
+  if (is_named && !find_value(tensors.config, "model.family"))
+    std::ranges::move(recorded_model(map, tensors), std::back_inserter(tensors.config));
   return counts;
 }
 
