@@ -125,6 +125,30 @@ NamedTensor with_rotary_rows(NamedTensor tensor, uint64_t head_size, RotaryRows 
   });
 }
 
+NamedTensor with_head_rows(NamedTensor tensor, const HeadParts& sizes, HeadRows to) {
+  return with_rows(std::move(tensor), [=](uint64_t row) {
+    // Both orders are tables of blocks of head_size rows; what is outer in one is inner in the other.
+    const uint64_t inner = to == HeadRows::kByPart ? sizes.heads : sizes.parts;
+    const uint64_t outer = to == HeadRows::kByPart ? sizes.parts : sizes.heads;
+    const uint64_t block = row / sizes.head_size;
+    return (block % inner * outer + block / inner) * sizes.head_size + row % sizes.head_size;
+  });
+}
+
+NamedTensor plus(NamedTensor tensor, float number) {
+  TensorInfo info = tensor.info;
+  GXP_ASSERT(info.dtype == StorageDType::kF32);
+  return {std::move(info), [tensor = std::move(tensor), number](uint64_t begin, Memory out) {
+            tensor.read(begin, out);
+            for (size_t at = 0; at < out.bytes; at += sizeof(float)) {
+              float value;
+              std::memcpy(&value, out.data + at, sizeof(value));
+              value += number;
+              std::memcpy(out.data + at, &value, sizeof(value));
+            }
+          }};
+}
+
 NamedTensor widened(NamedTensor tensor) {
   TensorInfo info = tensor.info;
   info.dtype = StorageDType::kF32;

@@ -26,6 +26,17 @@ NamedTensor with_rows(NamedTensor tensor, std::function<uint64_t(uint64_t)> sour
 enum class RotaryRows : uint8_t { kPairs, kHalves };
 NamedTensor with_rotary_rows(NamedTensor tensor, uint64_t head_size, RotaryRows to);
 
+// The rows of heads that have `parts` parts of `head_size` rows each: in the order of parts, each
+// with its rows of all heads, from that of heads, or the other way round.
+enum class HeadRows : uint8_t { kByPart, kByHead };
+struct HeadParts {
+  uint64_t heads, parts, head_size;
+};
+NamedTensor with_head_rows(NamedTensor tensor, const HeadParts& sizes, HeadRows to);
+
+// An F32 tensor with `number` added to each element, rounded to F32.
+NamedTensor plus(NamedTensor tensor, float number);
+
 // The elements of a BF16 or F16 tensor as F32, which holds all of them.
 NamedTensor widened(NamedTensor tensor);
 // An F32 tensor as the `dtype` (BF16 or F16) that it was widened from. kCorrupt, when it is read:

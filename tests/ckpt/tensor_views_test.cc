@@ -77,6 +77,23 @@ TEST_CASE("rows are read in the order that is asked for, in any parts", "[ckpt]"
   }
 }
 
+TEST_CASE("rows of heads are put in the order of their parts, and back", "[ckpt]") {
+  const HeadParts sizes{.heads = 5, .parts = 3, .head_size = 2};
+  const NamedTensor by_head = counting_tensor("m", {30, 2});
+  const NamedTensor by_part = with_head_rows(by_head, sizes, HeadRows::kByPart);
+  const auto values = read_words<float>(by_part, 0, 60);
+  for (size_t row = 0; row < 30; ++row) {
+    const size_t part = row / 10, head = row % 10 / 2;
+    CHECK(values[row * 2] == float(((head * 3 + part) * 2 + row % 2) * 2));
+  }
+  CHECK(are_equal(with_head_rows(by_part, sizes, HeadRows::kByHead), by_head));
+}
+
+TEST_CASE("a number is added to each element in F32", "[ckpt]") {
+  const NamedTensor more = plus(counting_tensor("m", {3, 2}, 0.5F), -1);
+  CHECK(read_words<float>(more, 1, 4) == std::vector<float>{0.5, 1.5, 2.5, 3.5});
+}
+
 TEST_CASE("every value of 16 bits survives F32 and back", "[ckpt]") {
   const StorageDType dtype = GENERATE(StorageDType::kBF16, StorageDType::kF16);
   const auto words = all_words();
