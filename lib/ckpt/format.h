@@ -56,6 +56,7 @@ struct CheckpointFormat {
   // The files that write() would create; nullptr: unknown.
   std::vector<PlannedFile> (*plan)(const NamedTensors& tensors, const std::string& path,
                                    const WriteOptions& options) = nullptr;
+  bool keeps_tokenizer = false;  // and the other companions of NamedTensors
 };
 
 // Asked in this order.

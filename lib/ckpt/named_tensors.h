@@ -93,6 +93,13 @@ using KeyValues = std::vector<std::pair<std::string, std::string>>;
 // The value of `key`, or nothing.
 std::optional<std::string> find_value(const KeyValues& pairs, std::string_view key);
 
+// The tokenizer that a GGUF file holds.
+struct StoredTokenizer {
+  std::string gguf_keys = {};  // its keys as they are encoded there; "": it holds none
+  uint64_t gguf_key_count = 0;
+  std::map<std::string, std::string> files = {};  // those of a Hugging Face directory, by name
+};
+
 struct NamedTensors {
   std::string format = {};  // name of the row in kFormats that read it
   std::vector<NamedTensor> tensors = {};
@@ -110,6 +117,7 @@ struct NamedTensors {
   // Paths of the files beside the tensors that belong to the model: a Hugging Face directory's
   // tokenizer.json, ...
   std::vector<std::string> companions = {};
+  StoredTokenizer tokenizer = {};
   OptimizerRecord optimizer = {};  // of another program
 };
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""compare_gguf.py FILE.gguf DIR: whether the gguf library finds in FILE the model of the Hugging Face directory DIR (gpt2 or
-llama) under llama.cpp's names, with equal values. Needs the packages gguf and numpy; exits with 77 if they are not there."""
+"""compare_gguf.py FILE.gguf DIR: whether the gguf library finds in FILE the model of the Hugging Face directory DIR under
+llama.cpp's names, with equal values. Needs the packages gguf and numpy; exits with 77 if they are not there."""
 import glob
 import json
 import sys
@@ -12,6 +12,10 @@ except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
 
+ARCHITECTURES = {"gpt2": "gpt2", "gpt_neox": "gptneox", "llama": "llama", "mistral": "llama", "qwen2": "qwen2",
+                 "qwen3": "qwen3", "smollm3": "smollm3", "gemma": "gemma", "gemma2": "gemma2", "gemma3_text": "gemma3",
+                 "phi": "phi2", "phi3": "phi3", "olmo2": "olmo2", "granite": "granite"}
+PAIRS = ("llama", "mistral", "smollm3", "granite")  # RoPE turns neighbours in GGUF
 NARROW = {"BF16": lambda words: (words.astype(np.uint32) << 16).view(np.float32),
           "F16": lambda words: words.view(np.float16).astype(np.float32)}
 
@@ -33,30 +37,45 @@ def read_safetensors(path):
 
 def to_gguf(name, values, config):
     """As llama.cpp's converter lays it out."""
-    if config["model_type"] == "gpt2":
+    family = config["model_type"]
+    if family == "gpt2":
         return values.T if values.ndim == 2 and ".h." in name else values
-    if "q_proj" not in name and "k_proj" not in name:
+    if family.startswith("gemma") and name.endswith("norm.weight"):
+        return values + np.float32(1)
+    if family == "gpt_neox" and "query_key_value" in name:
+        heads = config["num_attention_heads"]
+        parts = values.reshape(heads, 3, -1, *values.shape[1:])
+        return parts.swapaxes(0, 1).reshape(values.shape)
+    if family not in PAIRS or not ("q_proj" in name or "k_proj" in name):
         return values
-    heads = config["num_attention_heads" if "q_proj" in name else "num_key_value_heads"]
-    halves = values.reshape(heads, 2, values.shape[0] // heads // 2, values.shape[1])
+    heads = config["num_attention_heads"]
+    if "k_proj" in name:
+        heads = config.get("num_key_value_heads") or heads
+    halves = values.reshape(heads, 2, values.shape[0] // heads // 2, *values.shape[1:])
     return halves.swapaxes(1, 2).reshape(values.shape)
 
 
-def main(file, directory):
+def compare(file, directory):
     with open(f"{directory}/config.json") as text:
         config = json.load(text)
-    architecture = {"gpt2": gguf.MODEL_ARCH.GPT2, "llama": gguf.MODEL_ARCH.LLAMA}[config["model_type"]]
-    names = gguf.get_tensor_name_map(architecture, 64)
+    architecture = ARCHITECTURES[config["model_type"]]
+    names = gguf.get_tensor_name_map({name: key for key, name in gguf.MODEL_ARCH_NAMES.items()}[architecture], 64)
     expected = {}
     for path in glob.glob(f"{directory}/model*.safetensors"):
         for name, values in read_safetensors(path):
             expected[names.get_name(name, (".weight", ".bias"))] = to_gguf(name, values, config)
+    if config.get("tie_word_embeddings"):
+        head = expected.pop("output.weight", None)
+        expected.setdefault("token_embd.weight", head)
     reader = gguf.GGUFReader(file)
-    assert reader.fields["general.architecture"].contents() == config["model_type"]
+    assert reader.fields["general.architecture"].contents() == architecture
     found = {tensor.name: gguf.dequantize(tensor.data, tensor.tensor_type) for tensor in reader.tensors}
+    found.pop("rope_freqs.weight", None)
     assert found.keys() == expected.keys(), found.keys() ^ expected.keys()
     for name, values in expected.items():
         assert np.array_equal(found[name].astype(np.float32), values), name
+    return reader
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    compare(*sys.argv[1:])

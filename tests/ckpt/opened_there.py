@@ -6,7 +6,7 @@
   safetensors  safetensors reads a file, and the shards of an index, of every element type that torch has
   pt           torch.load(weights_only=True), also of shared, strided, empty and scalar tensors
   dcp          torch.distributed.checkpoint, as its dcp_to_torch_save() does
-dcp_peer.py, moved_runs.py and compare_gguf.py open optimizer state, DeepSpeed's universal checkpoints and GGUF.
+dcp_peer.py, moved_runs.py and gguf_peers.py open optimizer state, DeepSpeed's universal checkpoints and GGUF.
 Exit status 77: torch, safetensors or transformers are not installed.
 """
 import json

@@ -10,6 +10,7 @@
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/gguf/header.h"
 #include "lib/ckpt/gguf/model.h"
+#include "lib/ckpt/gguf/tokenizer.h"
 #include "lib/ckpt/huggingface/config_json.h"
 #include "lib/ckpt/huggingface/model_check.h"
 #include "lib/ckpt/huggingface/model_tensors.h"
@@ -17,7 +18,6 @@
 namespace gxp {
 namespace {
 
-constexpr const char* kArchitecture = "general.architecture";
 constexpr const char* kModelName = "general.name";
 
 // The value of a key as text; nothing of an array.
@@ -35,15 +35,16 @@ std::optional<std::string> gguf_text(const GgufValue& value) {
 std::map<std::string, std::string> gguf_metadata(const GgufHeader& header) {
   std::map<std::string, std::string> metadata;
   for (const auto& [key, value] : header.keys) {
+    if (key.starts_with(kTokenizerKeys) || key.starts_with("gxp.file.")) continue;
     if (auto text = gguf_text(value)) metadata.emplace(key, std::move(*text));
   }
   return metadata;
 }
 
 // Keys that are written anew with the model, and mean nothing without it.
-bool tells_model(std::string_view key, const std::string& family) {
-  return key == kArchitecture || key == "general.file_type" || key == "general.alignment" ||
-         key.starts_with(family + ".") || key.starts_with("gxp.");
+bool tells_model(std::string_view key, const std::string& architecture) {
+  return key == kArchitectureKey || key == "general.file_type" || key == "general.alignment" ||
+         key.starts_with(architecture + ".") || key.starts_with("gxp.");
 }
 
 // A model of several files has tensors that this one lacks.
@@ -57,50 +58,82 @@ void refuse_split(const GgufHeader& header, const std::string& path) {
          *count);
 }
 
-struct GgufPlan {
-  std::vector<GgufKey> keys;
-  std::vector<NamedTensor> tensors;  // in the order of the file
-};
-
-GgufPlan plan_named_tensors(const NamedTensors& source) {
+GgufModel plan_named_tensors(const NamedTensors& source) {
   if (const std::string reason = foreign_model(source); !reason.empty())
     fail(ErrorKind::kConfig,
          "write a GGUF file: gxp cannot write this model for llama.cpp ({}); convert the Hugging "
          "Face directory with llama.cpp's convert_hf_to_gguf.py",
          reason);
-  const auto told = source.metadata.find(kArchitecture);
-  GgufPlan plan;
-  plan.keys = {{kArchitecture, told == source.metadata.end() ? "unknown" : told->second}};
+  const auto told = source.metadata.find(kArchitectureKey);
+  GgufModel plan;
+  plan.keys = {{kArchitectureKey, told == source.metadata.end() ? "unknown" : told->second}};
   for (const NamedTensor& tensor : source.tensors) {
     if (tensor.info.role == Role::kWeight) plan.tensors.push_back(tensor);
   }
   return plan;
 }
 
-GgufPlan plan_model(const NamedTensors& source, const std::string& family) {
-  if (!gguf_has_family(family))
-    fail(ErrorKind::kConfig,
-         "write a GGUF file: only {} models can be written, and the source is a {}",
-         gguf_families_in_words(), family);
+GgufModel plan_model(const NamedTensors& source) {
   const ModelConfig model = model_of(source.config);
-  // The padding token matters in training alone.
-  constexpr std::string_view kTold[] = {
-      "family",    "vocab_size", "context",    "hidden",    "layers",     "heads",    "kv_heads",
-      "head_size", "norm_eps",   "mlp_hidden", "tied_head", "rope_theta", "pad_token"};
-  if (const std::string other = setting_beyond(model, kTold); !other.empty())
-    fail(ErrorKind::kConfig, "write a GGUF file: {}, which gxp does not write for llama.cpp",
-         other);
-  const auto weights = weights_of_model(source, model, "write a GGUF file");
-  return {gguf_keys(weights, model), to_gguf(weights, model)};
+  return make_gguf_model(weights_of_model(source, model, "write a GGUF file"), model);
 }
 
-GgufPlan plan_gguf(const NamedTensors& source) {
-  const std::string family = family_told(source.config);
-  GgufPlan plan = family.empty() ? plan_named_tensors(source) : plan_model(source, family);
+GgufModel plan_gguf(const NamedTensors& source) {
+  GgufModel plan =
+      family_told(source.config).empty() ? plan_named_tensors(source) : plan_model(source);
   const auto name = source.metadata.find(kModelName);
   if (name != source.metadata.end()) plan.keys.emplace_back(kModelName, name->second);
   for (const NamedTensor& tensor : plan.tensors) check_gguf_tensor(tensor.info);
   return plan;
+}
+
+struct PlannedTokenizer {
+  GgufKeys keys;
+  std::vector<std::string> warnings = {};
+  std::string told;  // for the log
+};
+
+// That of another GGUF file, unchanged.
+PlannedTokenizer stored_tokenizer(const StoredTokenizer& stored) {
+  std::vector<GgufKey> files;
+  for (const auto& [name, text] : stored.files)
+    if (name != "tokenizer.json") files.emplace_back(gguf_file_key(name), text);
+  return {
+      .keys = {stored.gguf_keys + encode_gguf_keys(files), stored.gguf_key_count + files.size()},
+      .told = "the GGUF file has the tokenizer of the one that was read"};
+}
+
+PlannedTokenizer plan_tokenizer(const NamedTensors& source) {
+  if (source.companions.empty() && !source.tokenizer.gguf_keys.empty())
+    return stored_tokenizer(source.tokenizer);
+  const auto size = find_value(source.config, "model.vocab_size");
+  if (source.companions.empty() || !size)
+    return {.told =
+                "the GGUF file has no tokenizer, since the source has none; llama.cpp needs one "
+                "to run the model, and --config DIR takes it from a Hugging Face directory"};
+  const auto config = source.metadata.find(kConfigText);
+  GgufTokenizer made =
+      make_gguf_tokenizer(source.companions, config == source.metadata.end() ? "" : config->second,
+                          model_of(source.config).vocab_size);
+  const std::string from = parent_of(source.companions.front());
+  return {.keys = {encode_gguf_keys(made.keys), made.keys.size()},
+          .warnings = std::move(made.warnings),
+          .told = made.is_there
+                      ? fmt::format("the GGUF file has the tokenizer of {}", from)
+                      : fmt::format("the GGUF file has no tokenizer, since {} has none; llama.cpp "
+                                    "needs one to run the model",
+                                    from)};
+}
+
+// llama.cpp reads the key of Phi-3's window and leaves it out.
+void warn_of_window(const NamedTensors& source) {
+  if (family_told(source.config) != "phi3") return;
+  const ModelConfig model = model_of(source.config);
+  if (model.window > 0 && model.window < model.context)
+    log_warn(
+        "llama.cpp computes a Phi-3 without its sliding window of {} positions: longer texts give "
+        "other results there",
+        model.window);
 }
 
 }  // namespace
@@ -124,6 +157,7 @@ NamedTensors read_gguf(const std::string& path) {
                               }});
   }
   result.metadata = gguf_metadata(header);
+  result.tokenizer = read_gguf_tokenizer(header);
   ModelConfig model;
   if (const Support taken = take_gguf_model(header, result.tensors, model); !taken) {
     log_warn("{}: {}: the tensors keep their names, and the model's settings are not read", path,
@@ -131,26 +165,31 @@ NamedTensors read_gguf(const std::string& path) {
     return result;
   }
   result.config = settings_of(model);
+  const std::string architecture = result.metadata[kArchitectureKey];
   std::erase_if(result.metadata,
-                [&](const auto& entry) { return tells_model(entry.first, model.family); });
+                [&](const auto& entry) { return tells_model(entry.first, architecture); });
   return result;
 }
 
-void check_fits_gguf(const NamedTensors& tensors) { plan_gguf(tensors); }
+void check_fits_gguf(const NamedTensors& tensors) {
+  plan_gguf(tensors);
+  plan_tokenizer(tensors);
+}
 
 void write_gguf(const NamedTensors& tensors, const std::string& path) {
-  const GgufPlan plan = plan_gguf(tensors);
-  if (family_told(tensors.config).empty()) {
+  const GgufModel plan = plan_gguf(tensors);
+  if (family_told(tensors.config).empty())
     log_warn(
         "the source does not describe its model: the GGUF file keeps the tensors' names, and no "
         "program can run it");
-  } else {
-    log_info(
-        "the GGUF file has no tokenizer, since gxp stores none; llama.cpp needs one to run the "
-        "model");
-  }
+  warn_of_window(tensors);
+  const PlannedTokenizer tokenizer = plan_tokenizer(tensors);
+  for (const std::string& warning : tokenizer.warnings) log_warn("{}", warning);
+  log_info("{}", tokenizer.told);
   OutputFile file(path);
-  file.write(make_gguf_header(plan.keys, plan.tensors));
+  const GgufKeys keys{encode_gguf_keys(plan.keys) + tokenizer.keys.encoded,
+                      plan.keys.size() + tokenizer.keys.count};
+  file.write(make_gguf_header(keys, plan.tensors));
   for (const NamedTensor& tensor : plan.tensors) {
     stream(tensor, [&](ConstMemory block) { file.write(block); });
     file.write(gguf_padding(file.bytes()));

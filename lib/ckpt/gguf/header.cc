@@ -8,47 +8,17 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/ckpt/gguf/layout.h"
 
 namespace gxp {
 namespace {
 
-constexpr std::string_view kGgufMagic = "GGUF";
-constexpr uint32_t kGgufVersion = 3;
-constexpr uint64_t kGgufAlignment = 32;
-constexpr uint64_t kMaxGgufHeaderBytes = 100'000'000;
 constexpr uint64_t kMaxGgufKeyBytes = 65535;
-constexpr uint64_t kMaxGgufNameBytes = 63;
-constexpr uint32_t kMaxGgufDimensions = 4;
 constexpr uint64_t kMaxGgufElements = uint64_t{1} << 30;  // of an array
 constexpr size_t kMaxGgufDepth = 8;                       // of arrays in arrays
 
-enum class GgufType : uint32_t {
-  kU8,
-  kI8,
-  kU16,
-  kI16,
-  kU32,
-  kI32,
-  kF32,
-  kBool,
-  kText,
-  kArray,
-  kU64,
-  kI64,
-  kF64
-};
 // Bytes of one value, in the order of GgufType; 0: they vary.
 constexpr std::array<uint64_t, 13> kGgufTypeBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
-
-struct GgmlType {
-  uint32_t id;
-  StorageDType dtype;
-};
-
-constexpr GgmlType kGgmlTypes[] = {{0, StorageDType::kF32},  {1, StorageDType::kF16},
-                                   {24, StorageDType::kI8},  {25, StorageDType::kI16},
-                                   {26, StorageDType::kI32}, {27, StorageDType::kI64},
-                                   {28, StorageDType::kF64}, {30, StorageDType::kBF16}};
 
 constexpr std::pair<uint32_t, std::string_view> kQuantized[] = {
     {2, "Q4_0"},     {3, "Q4_1"},    {6, "Q5_0"},     {7, "Q5_1"},   {8, "Q8_0"},    {9, "Q8_1"},
@@ -99,6 +69,13 @@ class GgufCursor {
     return value;
   }
 
+  // What has been passed since `begin`.
+  [[nodiscard]] std::string bytes_from(uint64_t begin) const {
+    std::string bytes(at_ - begin, '\0');
+    file_.read(begin, memory_of(bytes));
+    return bytes;
+  }
+
   // `what` is for messages.
   std::string text(uint64_t limit, std::string_view what) {
     const auto bytes = number<uint64_t>();
@@ -143,8 +120,8 @@ GgufElements take_array_head(GgufCursor& cursor) {
   return {type, count};
 }
 
-void skip_array(GgufCursor& cursor) {
-  std::vector<GgufElements> open = {take_array_head(cursor)};
+void skip_elements(GgufCursor& cursor, GgufElements first) {
+  std::vector<GgufElements> open = {first};
   while (!open.empty()) {
     if (open.size() > kMaxGgufDepth) cursor.refuse("arrays nested deeper than {}", kMaxGgufDepth);
     GgufElements& array = open.back();
@@ -160,6 +137,14 @@ void skip_array(GgufCursor& cursor) {
         open.push_back(take_array_head(cursor));
     }
   }
+}
+
+GgufArray take_array(GgufCursor& cursor) {
+  const GgufElements elements = take_array_head(cursor);
+  const uint64_t begin = cursor.at();
+  skip_elements(cursor, elements);
+  if (elements.type != GgufType::kF32) return {};
+  return {cursor.bytes_from(begin)};
 }
 
 bool take_bool(GgufCursor& cursor) {
@@ -189,8 +174,7 @@ GgufValue take_value(GgufCursor& cursor) {
     case GgufType::kText:
       return cursor.text(kMaxGgufHeaderBytes, "a text");
     case GgufType::kArray:
-      skip_array(cursor);
-      return GgufArray{};
+      return take_array(cursor);
     case GgufType::kU64:
       return cursor.number<uint64_t>();
     case GgufType::kI64:
@@ -201,12 +185,16 @@ GgufValue take_value(GgufCursor& cursor) {
   return GgufArray{};
 }
 
-void take_key(GgufCursor& cursor, std::map<std::string, GgufValue>& keys) {
+void take_key(GgufCursor& cursor, GgufHeader& header) {
+  const uint64_t begin = cursor.at();
   std::string key = cursor.text(kMaxGgufKeyBytes, "a key");
   if (key.empty()) cursor.refuse("a key has no name");
-  const auto [place, is_new] = keys.try_emplace(std::move(key));
+  const auto [place, is_new] = header.keys.try_emplace(std::move(key));
   if (!is_new) cursor.refuse("the key '{}' occurs twice", place->first);
   place->second = take_value(cursor);
+  if (!place->first.starts_with(kTokenizerKeys)) return;
+  header.tokenizer.encoded += cursor.bytes_from(begin);
+  ++header.tokenizer.count;
 }
 
 StorageDType take_dtype(GgufCursor& cursor, const std::string& tensor) {
@@ -276,30 +264,6 @@ void place_tensors(GgufHeader& header, uint64_t alignment, uint64_t file_bytes,
                   begin + end, file_bytes);
 }
 
-class GgufText {
- public:
-  template <class Number>
-  void add(Number number) {
-    text_.append(reinterpret_cast<const char*>(&number), sizeof(number));
-  }
-  void add_text(std::string_view text) {
-    add(uint64_t{text.size()});
-    text_ += text;
-  }
-  void add_value(uint32_t value) { add(GgufType::kU32), add(value); }
-  void add_value(float value) { add(GgufType::kF32), add(value); }
-  void add_value(const std::string& value) { add(GgufType::kText), add_text(value); }
-  [[nodiscard]] std::string take() { return std::move(text_); }
-
- private:
-  std::string text_{kGgufMagic};
-};
-
-const GgmlType* ggml_type_of(StorageDType dtype) {
-  const auto* const found = std::ranges::find(kGgmlTypes, dtype, &GgmlType::dtype);
-  return found == std::end(kGgmlTypes) ? nullptr : found;
-}
-
 }  // namespace
 
 bool begins_like_gguf(const InputFile& file) {
@@ -326,7 +290,7 @@ GgufHeader read_gguf_header(const InputFile& file) {
     cursor.refuse("{} tensors and {} keys do not fit into the {} bytes that are left", tensors,
                   keys, cursor.left());
   GgufHeader header;
-  for (uint64_t i = 0; i < keys; ++i) take_key(cursor, header.keys);
+  for (uint64_t i = 0; i < keys; ++i) take_key(cursor, header);
   std::set<std::string> names;
   for (uint64_t i = 0; i < tensors; ++i) {
     auto [info, offset] = take_tensor(cursor);
@@ -336,48 +300,6 @@ GgufHeader read_gguf_header(const InputFile& file) {
   }
   place_tensors(header, alignment_of(header, cursor), file.bytes(), cursor);
   return header;
-}
-
-void check_gguf_tensor(const TensorInfo& info) {
-  if (ggml_type_of(info.dtype) == nullptr)
-    fail(ErrorKind::kConfig, "write a GGUF file: tensor '{}' is {}, for which GGUF has no type",
-         info.name, to_string(info.dtype));
-  if (info.name.size() > kMaxGgufNameBytes)
-    fail(ErrorKind::kConfig,
-         "write a GGUF file: the name '{}' has {} bytes, in GGUF it may have {}", info.name,
-         info.name.size(), kMaxGgufNameBytes);
-  if (info.shape.size() > kMaxGgufDimensions)
-    fail(ErrorKind::kConfig,
-         "write a GGUF file: tensor '{}' has {} dimensions, in GGUF it may have {}", info.name,
-         info.shape.size(), kMaxGgufDimensions);
-}
-
-std::string make_gguf_header(const std::vector<GgufKey>& keys,
-                             const std::vector<NamedTensor>& tensors) {
-  GgufText text;
-  text.add(kGgufVersion);
-  text.add(uint64_t{tensors.size()});
-  text.add(uint64_t{keys.size()});
-  for (const auto& [key, value] : keys) {
-    text.add_text(key);
-    std::visit([&](const auto& typed) { text.add_value(typed); }, value);
-  }
-  uint64_t offset = 0;
-  for (const NamedTensor& tensor : tensors) {
-    const TensorInfo& info = tensor.info;
-    text.add_text(info.name);
-    text.add(uint32_t(info.shape.size()));
-    for (auto size = info.shape.rbegin(); size != info.shape.rend(); ++size) text.add(*size);
-    text.add(ggml_type_of(info.dtype)->id);
-    text.add(offset);
-    offset = round_up(offset + info.bytes(), kGgufAlignment);
-  }
-  std::string header = text.take();
-  return header + gguf_padding(header.size());
-}
-
-std::string gguf_padding(uint64_t bytes) {
-  return std::string(round_up(bytes, kGgufAlignment) - bytes, '\0');
 }
 
 }  // namespace gxp

@@ -33,15 +33,28 @@
 
 namespace gxp {
 
-struct GgufArray {  // checked and not kept
-  friend bool operator==(GgufArray, GgufArray) = default;
+// An array is checked, and kept if its elements are F32: `floats` are their bytes.
+struct GgufArray {
+  std::string floats = {};
+  friend bool operator==(const GgufArray&, const GgufArray&) = default;
 };
 
 // An unsigned integer is kept as uint64_t, a signed one as int64_t.
 using GgufValue = std::variant<GgufArray, bool, uint64_t, int64_t, float, double, std::string>;
 
+// Keys as a file has them, one behind another.
+struct GgufKeys {
+  std::string encoded = {};
+  uint64_t count = 0;
+};
+
+inline constexpr const char* kArchitectureKey = "general.architecture";
+// How the names of the tokenizer's keys begin.
+inline constexpr std::string_view kTokenizerKeys = "tokenizer.";
+
 struct GgufHeader {
   std::map<std::string, GgufValue> keys;
+  GgufKeys tokenizer;               // those of the tokenizer, which are among `keys`, too
   std::vector<TensorInfo> tensors;  // in the order of their bytes; row-major shapes
   std::vector<uint64_t> offsets;    // of `tensors`, in the file
 };
@@ -50,19 +63,21 @@ struct GgufHeader {
 bool begins_like_gguf(const InputFile& file);
 
 // kCorrupt names the file, the byte, and what is wrong; so it does for a type of tensor that gxp
-// does not read (the quantized ones), with its name. Cost: reads the header once, in order; arrays
-// of numbers are skipped.
+// does not read (the quantized ones), with its name. Cost: reads the header once, in order; keeps
+// the texts, the arrays of F32 and the tokenizer.
 GgufHeader read_gguf_header(const InputFile& file);
 
 // kConfig: GGUF cannot store the tensor, because of its type, name or dimensions.
 void check_gguf_tensor(const TensorInfo& info);
 
 // A key to write: its value's C++ type is that in the file.
-using GgufKey = std::pair<std::string, std::variant<uint32_t, float, std::string>>;
+using GgufKey =
+    std::pair<std::string, std::variant<uint32_t, float, bool, std::string, std::vector<int32_t>,
+                                        std::vector<float>, std::vector<std::string>>>;
+std::string encode_gguf_keys(const std::vector<GgufKey>& keys);
 
-// The bytes before the data of these tensors, which check_gguf_tensor() accepts.
-std::string make_gguf_header(const std::vector<GgufKey>& keys,
-                             const std::vector<NamedTensor>& tensors);
+// The bytes before the data of these tensors, which check_gguf_tensor() accepts. kConfig: too many.
+std::string make_gguf_header(const GgufKeys& keys, const std::vector<NamedTensor>& tensors);
 
 // Zeros from `bytes` on to where the next tensor begins in what gxp writes.
 std::string gguf_padding(uint64_t bytes);

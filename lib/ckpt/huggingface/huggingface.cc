@@ -107,6 +107,20 @@ void copy_companions(const std::vector<std::string>& files, const std::string& d
   if (!names.empty()) log_info("copied from {}: {}", parent_of(files.front()), joined(names, ", "));
 }
 
+// Of a GGUF file, which may hold another program's tokenizer alone.
+void write_stored(const StoredTokenizer& tokenizer, const std::string& directory) {
+  std::vector<std::string> names;
+  for (const auto& [name, text] : tokenizer.files) {
+    names.push_back(name);
+    write_text(fmt::format("{}/{}", directory, name), text);
+  }
+  if (!names.empty()) log_info("written as the GGUF file holds them: {}", joined(names, ", "));
+  const bool is_whole =
+      tokenizer.files.contains("tokenizer.json") || tokenizer.files.contains("vocab.json");
+  if (!tokenizer.gguf_keys.empty() && !is_whole)
+    log_info("the tokenizer stays in the GGUF file, which does not hold the files it was made of");
+}
+
 // What is written for a source, but for its companions.
 struct ModelDirectory {
   NamedTensors tensors;
@@ -135,6 +149,8 @@ ModelDirectory make_directory(const NamedTensors& source) {
 bool is_huggingface(const std::string& path) {
   return path_exists(config_path(path)) && (is_safetensors(path) || is_pt(path));
 }
+
+std::span<const std::string_view> companion_names() { return kCompanions; }
 
 bool is_huggingface_file(std::string_view name) {
   return name == "config.json" || is_safetensors_file(name) ||
@@ -209,6 +225,7 @@ NamedTensors as_model_of(const std::string& path, NamedTensors tensors) {
   if (const std::string mismatch = model_mismatch(tensors, model); !mismatch.empty())
     fail(ErrorKind::kConfig, "take the tensors for the model of {}: {}", file, mismatch);
   if (std::filesystem::is_directory(path, error)) tensors.companions = companions_of(path);
+  if (!tensors.companions.empty()) tensors.tokenizer = {};
   return tensors;
 }
 
@@ -218,6 +235,7 @@ void write_huggingface(const NamedTensors& source, const std::string& directory,
   write_safetensors_directory(model.tensors, directory, options);
   write_text(config_path(directory), model.config);
   copy_companions(source.companions, directory);
+  write_stored(source.tokenizer, directory);
 }
 
 std::vector<PlannedFile> plan_huggingface(const NamedTensors& source, const std::string&,
@@ -227,6 +245,7 @@ std::vector<PlannedFile> plan_huggingface(const NamedTensors& source, const std:
   files.push_back({"config.json", 0, model.config.size()});
   for (const std::string& file : source.companions)
     files.push_back({std::filesystem::path(file).filename(), 0, InputFile(file).bytes()});
+  for (const auto& [name, text] : source.tokenizer.files) files.push_back({name, 0, text.size()});
   return files;
 }
 

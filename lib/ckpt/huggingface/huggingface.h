@@ -5,6 +5,7 @@
 // Source: transformers 5.24, models/*/{modeling,configuration}_*.py.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,8 @@
 namespace gxp {
 
 bool is_huggingface(const std::string& path);
+// What a directory may have besides weights and config.json: the tokenizer, and for generation.
+std::span<const std::string_view> companion_names();
 // Whether write_huggingface() gives files such a name.
 bool is_huggingface_file(std::string_view name);
 
@@ -43,7 +46,8 @@ KeyValues model_settings_at(const std::string& path);
 NamedTensors as_model_of(const std::string& path, NamedTensors tensors);
 
 // The weights as the family's class (Family::architecture) saves them; config.json, with
-// all that an earlier one said (make_model_config()); and copies of the companions. The tensors of
+// all that an earlier one said (make_model_config()); and copies of the companions, and of those
+// that a GGUF file holds. The tensors of
 // a model that gxp cannot compute, or with tensors unknown to its family, are unchanged. DIR is
 // made, or entered. kConfig: neither the model's settings nor a config.json are known, or they make
 // no model; kCorrupt: a tensor that they ask for is not there.

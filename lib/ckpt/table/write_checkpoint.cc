@@ -148,10 +148,13 @@ void report_left_out(const NamedTensors& tensors, const CheckpointFormat& format
   if (left_out > 0 && !format.keeps_optimizer_state)
     log_info("{} tensors of optimizer state are left out: {} holds weights only", left_out,
              format.name);
-  if (tensors.companions.empty() || format.write == find_format("huggingface").write) return;
+  if (format.keeps_tokenizer) return;
   std::vector<std::string> names;
   for (const fs::path file : tensors.companions) names.push_back(file.filename());
-  log_info("left out: {}: {} cannot store them", joined(names, ", "), format.name);
+  if (!names.empty())
+    log_info("left out: {}: {} cannot store them", joined(names, ", "), format.name);
+  if (!tensors.tokenizer.gguf_keys.empty())
+    log_info("left out: the GGUF file's tokenizer: {} cannot store it", format.name);
 }
 
 }  // namespace
