@@ -157,8 +157,8 @@ std::string describe(const DcpName& name) {
 std::optional<Names> load_with_torch(const std::string& path) {
   const char* python = std::getenv("GXP_PEER_PYTHON");
   const std::string command =
-      fmt::format("{} {}/../ckpt/dcp_peer.py {} 2>{}.err", python == nullptr ? "python3" : python,
-                  GXP_TEST_DATA, path, path);
+      fmt::format("{} {}/../ckpt/peers/dcp_peer.py {} 2>{}.err",
+                  python == nullptr ? "python3" : python, GXP_TEST_DATA, path, path);
   FILE* pipe = ::popen(command.c_str(), "r");
   std::string text;
   std::array<char, 4096> buffer;

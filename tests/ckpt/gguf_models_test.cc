@@ -23,10 +23,6 @@ struct GgufSample {
   std::string reason = {};
 };
 
-std::ostream& operator<<(std::ostream& out, const GgufSample& sample) {
-  return out << sample.name << ": " << sample.reason;
-}
-
 const KeyValues kUsualScale = {{"model.attention_scale", "0.31622776601683794"}};  // of 10 channels
 
 KeyValues with_scale(KeyValues more) {

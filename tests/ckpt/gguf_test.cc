@@ -116,7 +116,7 @@ TEST_CASE("the gguf library finds the model that gxp wrote", "[ckpt]") {
     CAPTURE(model);
     convert_to("gguf", read_checkpoint(kCkptData + model), dir / "m.gguf");
     const std::string command =
-        fmt::format("'{}' '{}/tests/ckpt/compare_gguf.py' '{}' '{}' && rm '{}'",
+        fmt::format("'{}' '{}/tests/ckpt/peers/compare_gguf.py' '{}' '{}' && rm '{}'",
                     python == nullptr ? "python3" : python, GXP_SOURCE_DIR, dir / "m.gguf",
                     kCkptData + model, dir / "m.gguf");
     const int status = std::system(command.c_str());

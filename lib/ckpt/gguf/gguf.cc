@@ -88,9 +88,9 @@ GgufModel plan_gguf(const NamedTensors& source) {
 }
 
 struct PlannedTokenizer {
-  GgufKeys keys;
+  GgufKeys keys = {};
   std::vector<std::string> warnings = {};
-  std::string told;  // for the log
+  std::string told = {};  // for the log
 };
 
 // That of another GGUF file, unchanged.

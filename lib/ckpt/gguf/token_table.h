@@ -62,10 +62,10 @@ class TokenTable {
 
 // The files of a directory, parsed; null where there is no such file.
 struct TokenizerJsons {
-  std::string file;  // the path of the first, for messages
-  Json tokenizer;    // tokenizer.json, or the same of vocab.json and merges.txt
-  Json config;       // tokenizer_config.json
-  Json model;        // config.json
+  std::string file = {};  // the path of the first, for messages
+  Json tokenizer = {};    // tokenizer.json, or the same of vocab.json and merges.txt
+  Json config = {};       // tokenizer_config.json
+  Json model = {};        // config.json
 };
 
 // Puts added_tokens of tokenizer.json and added_tokens_decoder of tokenizer_config.json in.

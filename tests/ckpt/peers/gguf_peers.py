@@ -103,7 +103,7 @@ def check_tokenizer(directory, file):
 
 def main(gxp):
     torch.set_num_threads(1)
-    data = pathlib.Path(__file__).resolve().parent.parent / "data/models"
+    data = pathlib.Path(__file__).resolve().parent.parent.parent / "data/models"
     with tempfile.TemporaryDirectory() as top:
         for name in SAMPLES:
             compare_gguf.compare(convert(gxp, data / name, pathlib.Path(top, f"{name}.gguf"), "gguf"), data / name)

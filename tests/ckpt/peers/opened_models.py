@@ -24,7 +24,7 @@ except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
 
-SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
+SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 DATA = SOURCE / "tests/data/models"
 # gxp does not train them, but converts them.
 NOT_TRAINED = {"llama-rope-dynamic", "phi3-longrope"}

@@ -100,7 +100,7 @@ def check_torch(gxp, directory, source, expected):
 
 def main(gxp):
     torch.set_num_threads(1)
-    data = pathlib.Path(__file__).resolve().parent.parent / "data/ckpt"
+    data = pathlib.Path(__file__).resolve().parent.parent.parent / "data/ckpt"
     with tempfile.TemporaryDirectory() as top:
         for name in MODELS:
             directory = pathlib.Path(top, name)
