@@ -50,7 +50,7 @@ double recompute_flops(const RunPlan& plan, const Op& op) {
 double elements_of(const StepProgram& program, BufferId id) {
   const BufferSpec& buffer = program.buffers[size_t(id)];
   const size_t rest = buffer.rest == kNoBuffer ? 0 : program.buffers[size_t(buffer.rest)].bytes;
-  return double((buffer.bytes + rest) / size_of(buffer.dtype));
+  return double(buffer.bytes + rest) / double(size_of(buffer.dtype));
 }
 
 // The optimizer works on its shard of what is trained, also of buffers that have more, and in a
