@@ -81,8 +81,8 @@ std::string checkpoint_at(const std::string& path);
 NamedTensors read_checkpoint(const std::string& path);
 
 // As read_checkpoint(), with the names that gxp's models use, without what wrappers put into them
-// (huggingface/wrapped_names.h), and what a config.json beside a
-// single file records of its model: what `model.init` is loaded from.
+// (huggingface/wrapped_names.h), and what a config.json beside a single file records of its model:
+// what `model.init` is loaded from.
 NamedTensors read_weights(const std::string& path);
 
 // Writes ".partial-NAME" next to `path` and renames, so that `path` is complete or absent; on an

@@ -43,8 +43,7 @@ std::string lost_parts(const OptimizerRecord& record) {
   if (!record.unnamed.empty())
     parts.push_back(
         fmt::format("{}, which numbers the parameters by their order in a model that is not known "
-                    "(--config DIR "
-                    "names the model)",
+                    "(--config DIR names the model)",
                     record.unnamed));
   return joined(parts, "; ");
 }

@@ -9,8 +9,6 @@
 namespace gxp {
 namespace {
 
-constexpr std::string_view kSpace = "\xe2\x96\x81";  // U+2581 stands for a space
-
 using TokenIds = std::unordered_map<std::string, uint64_t>;
 
 // What becomes of the text before it is split: spaces are marked, and one may be put before it.
@@ -23,10 +21,10 @@ void take_normalizer(const Json& step, const std::string& file, Spaces& spaces) 
   if (step.is_null()) return;
   if (type == "Sequence") {
     for (const Json& inner : value_in(step, "normalizers")) take_normalizer(inner, file, spaces);
-  } else if (type == "Prepend" && value_in(step, "prepend") == kSpace) {
+  } else if (type == "Prepend" && value_in(step, "prepend") == kSpaceMark) {
     spaces.is_prefixed = true;
   } else if (type == "Replace" && value_in(value_in(step, "pattern"), "String") == " " &&
-             value_in(step, "content") == kSpace) {
+             value_in(step, "content") == kSpaceMark) {
     spaces.are_marked = true;
   } else {
     refuse_tokenizer(file, "its normalizer has the step {}, which llama.cpp does not have",
@@ -40,7 +38,7 @@ void take_pre_tokenizer(const Json& step, const std::string& file, Spaces& space
   // Of Gemma: no space is left to split at.
   if (type == "Split" && value_in(value_in(step, "pattern"), "String") == " " && spaces.are_marked)
     return;
-  if (type != "Metaspace" || value_in(step, "replacement") != kSpace)
+  if (type != "Metaspace" || value_in(step, "replacement") != kSpaceMark)
     refuse_tokenizer(file, "its pre_tokenizer is {}, which llama.cpp does not have",
                      write_json(step));
   const Json scheme = value_in(step, "prepend_scheme");
@@ -79,7 +77,7 @@ void set_vocabulary(const TokenizerJsons& jsons, const TokenIds& ids, TokenTable
 // Whether a word splitter would change anything: a token has a mark behind its first character.
 void check_split_words(const TokenizerJsons& jsons, const TokenIds& ids) {
   for (const auto& [token, id] : ids)
-    if (token.find(kSpace, 1) != std::string::npos)
+    if (token.find(kSpaceMark, 1) != std::string::npos)
       refuse_tokenizer(
           jsons.file,
           "its pre_tokenizer splits words, and the token '{}' spans two of them, which "

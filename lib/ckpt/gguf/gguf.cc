@@ -49,9 +49,7 @@ bool tells_model(std::string_view key, const std::string& architecture) {
 
 // A model of several files has tensors that this one lacks.
 void refuse_split(const GgufHeader& header, const std::string& path) {
-  const auto found = header.keys.find("split.count");
-  const auto* const count =
-      found == header.keys.end() ? nullptr : std::get_if<uint64_t>(&found->second);
+  const auto* const count = find_gguf_value<uint64_t>(header, "split.count");
   if (count != nullptr && *count > 1)
     fail(ErrorKind::kCorrupt,
          "read {}: it is one of a model's {} files; join them with llama-gguf-split --merge", path,

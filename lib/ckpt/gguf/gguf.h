@@ -26,9 +26,8 @@ void check_fits_gguf(const NamedTensors& tensors);
 // The weights as one file. Where the source does not tell its model, they are named tensors, and
 // general.architecture is that of `metadata` or "unknown", of which a warning tells. The tokenizer is
 // that of the companions, or of the GGUF file that was read, unchanged; without either, a line of the
-// log says that there is none. Errors:
-// those of check_fits_gguf(), before the file is made; kCorrupt: a tensor that the settings ask for
-// is not there; kIo. Cost: one buffer of 4 MiB.
+// log says that there is none. Errors: those of check_fits_gguf(), before the file is made;
+// kCorrupt: a tensor that the settings ask for is not there; kIo. Cost: one buffer of 4 MiB.
 void write_gguf(const NamedTensors& tensors, const std::string& path);
 
 }  // namespace gxp

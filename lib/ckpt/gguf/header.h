@@ -59,6 +59,13 @@ struct GgufHeader {
   std::vector<uint64_t> offsets;    // of `tensors`, in the file
 };
 
+// The value of a key; nullptr: there is no such key, or it is of another type.
+template <class T>
+const T* find_gguf_value(const GgufHeader& header, const std::string& key) {
+  const auto found = header.keys.find(key);
+  return found == header.keys.end() ? nullptr : std::get_if<T>(&found->second);
+}
+
 // Whether the file begins with "GGUF".
 bool begins_like_gguf(const InputFile& file);
 

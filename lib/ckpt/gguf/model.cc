@@ -89,9 +89,7 @@ GgufTensorFacts facts_of(const GgufByName& tensors, const GgufFamily& row) {
 
 // The norm's weights less 1: those that the file keeps, if they are still the tensor's.
 NamedTensor unshifted(const NamedTensor& stored, const GgufHeader& header) {
-  const auto kept = header.keys.find(kUnshifted + stored.info.name);
-  const auto* const array =
-      kept == header.keys.end() ? nullptr : std::get_if<GgufArray>(&kept->second);
+  const auto* const array = find_gguf_value<GgufArray>(header, kUnshifted + stored.info.name);
   if (array == nullptr) return plus(stored, -1);
   std::vector<float> values = floats_in(array->floats);
   const bool are_its = std::ranges::equal(values, read_floats(stored),
@@ -135,9 +133,7 @@ NamedTensor from_gguf(const NamedTensor& stored, GgufForm form, const std::strin
 }
 
 std::string text_of(const GgufHeader& header, const std::string& key) {
-  const auto found = header.keys.find(key);
-  const auto* const text =
-      found == header.keys.end() ? nullptr : std::get_if<std::string>(&found->second);
+  const auto* const text = find_gguf_value<std::string>(header, key);
   return text == nullptr ? "" : *text;
 }
 
@@ -224,8 +220,8 @@ void add_weight(const NamedTensor& weight, const GgufPlace& place, const ModelCo
   made.tensors.push_back(std::move(tensor));
 }
 
-GgufValue to_read(const std::variant<uint32_t, float, bool, std::string, std::vector<int32_t>,
-                                     std::vector<float>, std::vector<std::string>>& value) {
+// As the reader of a header keeps it.
+GgufValue to_read(const GgufKey::second_type& value) {
   if (const auto* size = std::get_if<uint32_t>(&value)) return uint64_t{*size};
   if (const auto* number = std::get_if<float>(&value)) return *number;
   if (const auto* flag = std::get_if<bool>(&value)) return *flag;

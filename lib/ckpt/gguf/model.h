@@ -28,7 +28,8 @@ struct GgufModel {
   std::vector<NamedTensor> tensors;
 };
 
-// `weights` are the model's, in gxp's order. kConfig: GGUF cannot say one of the settings. Reads the norms of a Gemma, and the head of an untied GPT-2.
+// `weights` are the model's, in gxp's order. kConfig: GGUF cannot say one of the settings. Reads the
+// norms of a Gemma, and the head of an untied GPT-2.
 GgufModel make_gguf_model(const std::vector<NamedTensor>& weights, const ModelConfig& model);
 
 }  // namespace gxp

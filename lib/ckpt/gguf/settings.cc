@@ -240,13 +240,8 @@ void add_model(const ModelConfig& full, const GgufFamily& row, KeyWriter& keys) 
 }  // namespace
 
 const GgufFamily* told_gguf_family(const GgufHeader& header) {
-  const auto text = [&](const std::string& key) {
-    const auto found = header.keys.find(key);
-    const auto* const value =
-        found == header.keys.end() ? nullptr : std::get_if<std::string>(&found->second);
-    return value == nullptr ? std::string() : *value;
-  };
-  const std::string architecture = text(kArchitectureKey), family = own_family(header);
+  const auto* const told = find_gguf_value<std::string>(header, kArchitectureKey);
+  const std::string architecture = told == nullptr ? "" : *told, family = own_family(header);
   const GgufFamily* usual = nullptr;
   for (const GgufFamily& row : gguf_families()) {
     if (row.architecture != architecture) continue;

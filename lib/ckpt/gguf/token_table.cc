@@ -8,7 +8,6 @@ namespace gxp {
 namespace {
 
 constexpr float kAddedScore = -1000, kUnusedScore = -10000;  // llama.cpp's converter's
-constexpr std::string_view kSpaceMark = "\xe2\x96\x81";      // U+2581, SentencePiece's space
 
 // What is a control token although files call it an ordinary one.
 bool looks_special(std::string_view text) {

@@ -15,6 +15,8 @@
 
 namespace gxp {
 
+inline constexpr std::string_view kSpaceMark = "\xe2\x96\x81";  // U+2581, SentencePiece's space
+
 // As GGUF and SentencePiece number them.
 enum class TokenKind : int32_t {
   kNormal = 1,

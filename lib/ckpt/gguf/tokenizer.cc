@@ -142,9 +142,7 @@ StoredTokenizer read_gguf_tokenizer(const GgufHeader& header) {
   StoredTokenizer tokenizer{
       .gguf_keys = header.tokenizer.encoded, .gguf_key_count = header.tokenizer.count, .files = {}};
   const auto take = [&](const std::string& key, const std::string& name) {
-    const auto found = header.keys.find(key);
-    const auto* const text =
-        found == header.keys.end() ? nullptr : std::get_if<std::string>(&found->second);
+    const auto* const text = find_gguf_value<std::string>(header, key);
     if (text != nullptr) tokenizer.files[name] = *text;
   };
   for (const std::string_view name : companion_names())

@@ -34,10 +34,9 @@ struct GgufTokenizer {
   std::vector<std::string> warnings = {};
 };
 
-// Of `companions`, paths of a directory's files. `config` is
-// the text of config.json, which may name the special tokens, or "". kConfig: llama.cpp has no such
-// tokenizer, or it has tokens beyond the vocabulary's size. kCorrupt: a file is none of its kind.
-// Cost: the files, parsed, in memory.
+// Of `companions`, paths of a directory's files. `config` is the text of config.json, which may name
+// the special tokens, or "". kConfig: llama.cpp has no such tokenizer, or it has tokens beyond the
+// vocabulary's size. kCorrupt: a file is none of its kind. Cost: the files, parsed, in memory.
 GgufTokenizer make_gguf_tokenizer(const std::vector<std::string>& companions,
                                   const std::string& config, int vocab_size);
 

@@ -108,8 +108,7 @@ ModelConfig model_of(const KeyValues& told) {
   if (const std::string missing = missing_size(told); !missing.empty())
     fail(ErrorKind::kConfig,
          "{}: the source does not record {}; name the model's directory with --config, or convert "
-         "from "
-         "gxp's format or from a directory with a config.json whose model_type is {}",
+         "from gxp's format or from a directory with a config.json whose model_type is {}",
          kAct, missing, families_in_words());
   RunConfig run;
   std::string problem = take_settings("model", told, run);

@@ -80,6 +80,13 @@ std::string config_at(const std::string& path) {
   return std::filesystem::is_directory(path, error) ? config_path(path) : path;
 }
 
+// The model.* settings of config.json `file`, whose text this is.
+KeyValues computed_settings(const std::string& text, const std::string& file) {
+  if (const std::string obstacle = describe_obstacle(text, file); !obstacle.empty())
+    fail(ErrorKind::kConfig, "read {}: gxp does not compute this model: {}", file, obstacle);
+  return settings_of(model_of(read_model_config(text, file)));
+}
+
 // Settings that no shape shows and of which the source tells another value than config.json `file`.
 void check_told(const KeyValues& told, const ModelConfig& model, const std::string& file) {
   constexpr std::array<std::string_view, 5> kKeys = {
@@ -205,22 +212,20 @@ void add_neighbouring_config(const std::string& path, NamedTensors& tensors) {
 
 KeyValues model_settings_at(const std::string& path) {
   const std::string file = config_at(path);
-  const std::string text = read_text(file, kMaxConfigBytes);
-  if (const std::string obstacle = describe_obstacle(text, file); !obstacle.empty())
-    fail(ErrorKind::kConfig, "read {}: gxp does not compute this model: {}", file, obstacle);
-  return settings_of(model_of(read_model_config(text, file)));
+  return computed_settings(read_text(file, kMaxConfigBytes), file);
 }
 
 NamedTensors as_model_of(const std::string& path, NamedTensors tensors) {
   std::error_code error;
   const std::string file = config_at(path);
-  const KeyValues settings = model_settings_at(path);
+  const std::string text = read_text(file, kMaxConfigBytes);
+  const KeyValues settings = computed_settings(text, file);
   const ModelConfig model = model_of(settings);
   check_told(tensors.config, model, file);
   unwrap_names(tensors);
   std::erase_if(tensors.config, [](const auto& pair) { return pair.first.starts_with("model."); });
   tensors.config.insert(tensors.config.end(), settings.begin(), settings.end());
-  tensors.metadata[kConfigText] = read_text(file, kMaxConfigBytes);
+  tensors.metadata[kConfigText] = text;
   tensors = with_family_names(std::move(tensors), model);
   if (const std::string mismatch = model_mismatch(tensors, model); !mismatch.empty())
     fail(ErrorKind::kConfig, "take the tensors for the model of {}: {}", file, mismatch);

@@ -14,9 +14,9 @@
 // The optimizer's settings are read as optimizer_settings.h says.
 // Numbers and texts at the top of the latter become metadata; "step", "global_step", "iteration" or
 // "iter_num" is the step, or else the one that all parameters' states have. All other entries are
-// left out and logged, but for nanoGPT's model_args (kModelArgsKey). Parts of the optimizer that cannot be kept are in OptimizerRecord::lost: all
-// of it, if the names of its parameters are unknown or there are several optimizers. An optimizer
-// alone is refused. A directory with pytorch_model.bin, or with several such files and
+// left out and logged, but for nanoGPT's model_args (kModelArgsKey). Parts of the optimizer that
+// cannot be kept are in OptimizerRecord::lost: all of it, if the names of its parameters are unknown
+// or there are several optimizers. An optimizer alone is refused. A directory with pytorch_model.bin, or with several such files and
 // pytorch_model.bin.index.json (weight_index.h), holds the weights of all, as transformers before
 // 4.35 and DeepSpeed's zero_to_fp32 write them. A whole pickled module is refused: its class would
 // have to be imported. Views of one storage are tensors of their own; together they may claim eight

@@ -79,10 +79,6 @@ void merge(NamedTensors part, const std::string& path, NamedTensors& tensors) {
   settle_steps(tensors);
 }
 
-}  // namespace
-
-namespace {
-
 void read_optimizer_file(const std::string& path, NamedTensors& tensors) {
   const std::string where = "read " + path;
   const TorchArchive archive = TorchArchive::open(FileRange::open(path));
