@@ -269,16 +269,12 @@ class CpuOps final : public CpuNorms, public CpuAttention {
     GXP_ASSERT(out.count() == x.count());
     const InPieces from(kernels_.convert, x);
     const OutPieces to(kernels_.convert, out);
-    pool_.parallel_for(x.count(), kPieceElements, [&](size_t begin, size_t end) {
-      alignas(64) float buffer[kPieceElements];
-      for (size_t at = begin; at < end; at += kPieceElements) {
-        const size_t count = std::min(kPieceElements, end - at);
-        const float* const values = from.read(at, count, buffer);
-        if (to.needs_buffer())
-          to.finish(at, count, values);
-        else
-          std::copy_n(values, count, to.place(at, nullptr));
-      }
+    by_pieces(x.count(), [&](size_t at, size_t count, float* buffer) {
+      const float* const values = from.read(at, count, buffer);
+      if (to.needs_buffer())
+        to.finish(at, count, values);
+      else
+        std::copy_n(values, count, to.place(at, nullptr));
     });
   }
 
@@ -296,16 +292,12 @@ class CpuOps final : public CpuNorms, public CpuAttention {
     GXP_ASSERT(out.dtype == x.dtype && out.count() == x.count());
     const InPieces from(kernels_.convert, x);
     const OutPieces to(kernels_.convert, out);
-    pool_.parallel_for(x.count(), kPieceElements, [&](size_t begin, size_t end) {
-      alignas(64) float buffer[kPieceElements];
-      for (size_t at = begin; at < end; at += kPieceElements) {
-        const size_t count = std::min(kPieceElements, end - at);
-        const float* const values = from.read(at, count, buffer);
-        float* const kept = to.place(at, buffer);
-        gxp::drop_out(kept, values, count,
-                      {dropout.rate, {dropout.bits.key, dropout.bits.first + at}});
-        to.finish(at, count, kept);
-      }
+    by_pieces(x.count(), [&](size_t at, size_t count, float* buffer) {
+      const float* const values = from.read(at, count, buffer);
+      float* const kept = to.place(at, buffer);
+      gxp::drop_out(kept, values, count,
+                    {dropout.rate, {dropout.bits.key, dropout.bits.first + at}});
+      to.finish(at, count, kept);
     });
   }
 
@@ -341,6 +333,16 @@ class CpuOps final : public CpuNorms, public CpuAttention {
   static constexpr DynamicMap kFirstMap = make_dynamic_map(true);
   static constexpr DynamicMap kSecondMap = make_dynamic_map(false);
   static_assert(kPieceElements % kStateBlock == 0);
+
+  // act(at, count, buffer) for pieces of the elements, each with a buffer of its own.
+  template <class Act>
+  void by_pieces(size_t elements, const Act& act) {
+    pool_.parallel_for(elements, kPieceElements, [&](size_t begin, size_t end) {
+      alignas(64) float buffer[kPieceElements];
+      for (size_t at = begin; at < end; at += kPieceElements)
+        act(at, std::min(kPieceElements, end - at), buffer);
+    });
+  }
 
   static const void* data_of(const ConstTensor& matrix, size_t rows) {
     GXP_ASSERT(matrix.shape.rows() == rows && matrix.memory.space == MemorySpace::kHost);
