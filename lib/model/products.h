@@ -29,7 +29,7 @@ class Products {
                  .float8 = operands_of_forward(float8_),
                  .b_codes = codes(at, t)});
     if (at.adapter < 0) return;
-    const Tensor h = adapt(x, at, t);
+    const Tensor h = adapt(at.is_first ? dropped(x, at, t) : x, at, t);
     ops_.matmul(y, h, second_of(at, t.parameters), {.transpose_b = true, .accumulate = true});
   }
 
@@ -125,9 +125,12 @@ class Products {
     return flat.reshape({rows, flat.count() / rows});
   }
 
+  [[nodiscard]] bool drops(const UnitTensors& t) const {
+    return dropout_ > 0 && t.dropout.first_token != nullptr;
+  }
   // x with elements of zero, in the scratch, as the adapter of training reads it; or x itself.
   Tensor dropped(const Tensor& x, const MatrixPlace& at, const UnitTensors& t) {
-    if (dropout_ == 0 || t.dropout.first_token == nullptr) return x;
+    if (!drops(t)) return x;
     const Tensor out = room_for_dropped(x.shape.rows(), x.shape.columns(), t);
     drop_out(out, x, at, t);
     return out;
@@ -144,11 +147,12 @@ class Products {
                     size_t(*t.dropout.first_token) * x.shape.columns()}});
   }
 
-  // factor * x A^T. The parts of a matrix, one after the other, share it.
+  // factor * x A^T, of what dropped() leaves of x. The parts of a matrix, one after the other, share
+  // it: the first one's call makes it.
   Tensor adapt(const Tensor& x, const MatrixPlace& at, const UnitTensors& t) {
     const Tensor h = narrow(0, x.shape.rows(), t);  // BlockScratch::kAdapted
     if (!at.is_first) return h;
-    ops_.matmul(h, dropped(x, at, t), first_of(at, t.parameters), {.transpose_b = true});
+    ops_.matmul(h, x, first_of(at, t.parameters), {.transpose_b = true});
     ops_.scale(h, h, factor_);
     return h;
   }
@@ -162,8 +166,7 @@ class Products {
     if (!at.is_last) return;
     ops_.scale(dh, dh, factor_);
     const Tensor& first = first_of(at, t.parameters);
-    if (dropout_ == 0 || t.dropout.first_token == nullptr)
-      return ops_.matmul(dx, dh, first, {.accumulate = true});
+    if (!drops(t)) return ops_.matmul(dx, dh, first, {.accumulate = true});
     const Tensor own = room_for_dropped(dx.shape.rows(), dx.shape.columns(), t);
     ops_.matmul(own, dh, first, {});
     drop_out(own, own, at, t);
@@ -174,11 +177,12 @@ class Products {
     if (at.adapter < 0) return;
     const MatmulOptions options{.transpose_a = true, .accumulate = t.accumulate};
     const Tensor dsecond = second_of(at, t.gradients);
-    const Tensor h = adapt(x, at, t);
+    const Tensor in = at.is_first || at.is_last ? dropped(x, at, t) : x;
+    const Tensor h = adapt(in, at, t);
     if (is_trained(dsecond)) ops_.matmul(dsecond, dy, h, options);
     const Tensor dfirst = first_of(at, t.gradients);
     if (at.is_last && is_trained(dfirst))
-      ops_.matmul(dfirst, narrow(gradient_, x.shape.rows(), t), dropped(x, at, t), options);
+      ops_.matmul(dfirst, narrow(gradient_, x.shape.rows(), t), in, options);
   }
 
   Ops& ops_;
