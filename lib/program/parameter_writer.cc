@@ -31,12 +31,8 @@ void ParameterWriter::round(int wrap) {
 }
 
 void ParameterWriter::publish(int wrap) {
-  const StepProgram& program = writer_.program;
-  if (program.parameter_shards == program.optimizer_shards) return;
   if (inputs_.wrap(wrap).frozen) return;
-  const int shard_size = inputs_.groups.shard_size;
-  if (program.optimizer_shards > shard_size) publish_among(wrap, RankGroup::kReplicas);
-  if (program.parameter_shards < shard_size) publish_among(wrap, RankGroup::kShards);
+  for (const RankGroup group : writer_.program.publishing_groups()) publish_among(wrap, group);
 }
 
 void ParameterWriter::publish_among(int wrap, RankGroup group) {

@@ -131,6 +131,14 @@ std::string describe(const Op& op) {
   return text;
 }
 
+std::vector<RankGroup> StepProgram::publishing_groups() const {
+  std::vector<RankGroup> found;
+  if (parameter_shards == optimizer_shards) return found;
+  if (optimizer_shards > groups.shard_size) found.push_back(RankGroup::kReplicas);
+  if (parameter_shards < groups.shard_size) found.push_back(RankGroup::kShards);
+  return found;
+}
+
 void place_buffers(StepProgram& program) {
   find_lives(program);
   std::vector<BufferId> by_size;

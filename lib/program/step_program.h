@@ -215,6 +215,8 @@ struct StepProgram {
   [[nodiscard]] BufferId weights() const {
     return master_weights == kNoBuffer ? parameters : master_weights;
   }
+  // The groups, in order, in which ranks gather the parameters that they hold and do not update.
+  [[nodiscard]] std::vector<RankGroup> publishing_groups() const;
   // A rank holds one of so many equal parts of each FSDP unit in the persistent buffers; 1: all of
   // it, else shard_size or world_size.
   int optimizer_shards = 1;

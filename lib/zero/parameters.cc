@@ -48,6 +48,10 @@ Range Parameters::own_in_persistent(int wrap) const {
   return {size_t(part) * count, count};
 }
 
+size_t Parameters::own_begin(int wrap) const {
+  return sharded_.parameter_places().wrap(wrap).begin + own_in_persistent(wrap).begin;
+}
+
 Tensor Parameters::own(int wrap) const {
   const Range own = own_in_persistent(wrap);
   return persistent(wrap).rows(own.begin, own.count);
@@ -102,36 +106,31 @@ std::function<void()> Parameters::bind_gather(const Op& op, const StepProgram& p
 
 void Parameters::write(int wrap, size_t first, RoundedPart part) {
   const size_t count = part.from.count();
-  const size_t begin = sharded_.parameter_places().wrap(wrap).begin + own_in_persistent(wrap).begin;
   std::vector<uint16_t> halves(count);
   part.to = Tensor(memory_of(halves), sharded_.plan.architecture.compute, Shape{count});
   round_with(host_ops_, part, sharded_.steps + 1);
-  sharded_.offloaded.write(sharded_.program.parameters, {begin + first, count}, part.to.memory);
+  sharded_.offloaded.write(sharded_.program.parameters, {own_begin(wrap) + first, count},
+                           part.to.memory);
 }
 
 void Parameters::read(int wrap, size_t first, const Tensor& to) const {
   const size_t count = to.count();
-  const size_t begin = sharded_.parameter_places().wrap(wrap).begin + own_in_persistent(wrap).begin;
   std::vector<uint16_t> halves(count);
-  sharded_.offloaded.read(sharded_.program.parameters, {begin + first, count}, memory_of(halves));
+  sharded_.offloaded.read(sharded_.program.parameters, {own_begin(wrap) + first, count},
+                          memory_of(halves));
   host_ops_.convert(to, {memory_of(halves), sharded_.plan.architecture.compute, Shape{count}});
 }
 
 void Parameters::publish_frozen() {
   if (!std::exchange(frozen_are_stale_, false)) return;
-  const StepProgram& program = sharded_.program;
-  if (program.parameter_shards == program.optimizer_shards) return;
-  const int shard_size = sharded_.groups.shard_size;
   const std::vector<FsdpUnit>& wraps = sharded_.plan.layout.wraps;
   for (int wrap = 0; wrap < int(wraps.size()); ++wrap) {
     if (!wraps[size_t(wrap)].frozen) continue;
-    if (program.optimizer_shards > shard_size) gather_frozen(wrap, RankGroup::kReplicas);
-    if (program.parameter_shards < shard_size) gather_frozen(wrap, RankGroup::kShards);
+    for (const RankGroup group : sharded_.program.publishing_groups()) gather_frozen(wrap, group);
   }
   sharded_.lanes[Lane::kComm].finish(Deadline::after(kComputeTimeout));
 }
 
-// As ParameterWriter publishes those that are trained.
 void Parameters::gather_frozen(int wrap, RankGroup group) {
   Op op;
   op.kind = OpKind::kGatherParameters;

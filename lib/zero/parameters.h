@@ -58,6 +58,8 @@ class Parameters {
   // The persistent buffer's part of an FSDP unit, and the place of own() in that part.
   [[nodiscard]] Tensor persistent(int wrap) const;
   [[nodiscard]] Range own_in_persistent(int wrap) const;
+  // The place of own() in the persistent buffer, which may be offloaded.
+  [[nodiscard]] size_t own_begin(int wrap) const;
   void round_with(Ops& ops, const RoundedPart& part, int64_t step) const;
 
   ShardedMemory& sharded_;
