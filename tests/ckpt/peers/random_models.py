@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Models of every family with settings drawn at random: the loss that gxp finds is transformers'.
 
-  tests/train/random_models.py GXP [SEED [MODELS]]
+  tests/ckpt/peers/random_models.py GXP [SEED [MODELS]]
 
 Ends with 77 where torch or transformers is missing."""
 import json
