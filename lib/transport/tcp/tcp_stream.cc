@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/net/socket/socket.h"
 
 namespace gxp {
 
