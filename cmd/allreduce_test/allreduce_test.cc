@@ -12,10 +12,13 @@
 #include "lib/base/environment.h"
 #include "lib/base/error.h"
 #include "lib/base/text/joined.h"
+#include "lib/collective/communicator.h"
 #include "lib/collective/engine/table/engines.h"
 #include "lib/config/load.h"
 #include "lib/job/gpu_ranks.h"
 #include "lib/tools/colltest/result_report.h"
+#include "lib/tools/colltest/runner.h"
+#include "lib/tools/colltest/session.h"
 
 namespace gxp {
 namespace {

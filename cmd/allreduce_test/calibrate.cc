@@ -11,6 +11,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/collective/communicator.h"
 #include "lib/tools/colltest/calibrate.h"
 
 namespace gxp {

@@ -5,6 +5,7 @@
 #include "cmd/result_file.h"
 #include "lib/base/bytes.h"
 #include "lib/base/host_caches.h"
+#include "lib/collective/communicator.h"
 #include "lib/collective/engine/job_plan.h"
 #include "lib/collective/engine/shared_memory/startup_benchmark.h"
 #include "lib/collective/tune/shared_methods.h"

@@ -9,8 +9,9 @@
 #include "cmd/allreduce_test/rank_device.h"
 #include "lib/job/join.h"
 #include "lib/report/report.h"
+#include "lib/tools/colltest/bench_options.h"
+#include "lib/tools/colltest/cases.h"
 #include "lib/tools/colltest/pass_criteria.h"
-#include "lib/tools/colltest/session.h"
 
 namespace CLI {
 class App;

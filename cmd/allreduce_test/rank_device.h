@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "lib/net/identity/identity.h"
-#include "lib/tools/colltest/bench_calls.h"
+#include "lib/tools/colltest/bench_device.h"
 
 namespace gxp {
 

@@ -5,6 +5,8 @@
 #include <array>
 #include <string_view>
 
+#include "lib/collective/communicator.h"
+
 namespace gxp {
 namespace {
 

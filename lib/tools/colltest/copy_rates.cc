@@ -8,6 +8,7 @@
 
 #include "lib/base/deadline.h"
 #include "lib/base/median.h"
+#include "lib/collective/communicator.h"
 
 namespace gxp {
 namespace {

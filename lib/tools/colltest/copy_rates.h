@@ -8,10 +8,12 @@
 #include <span>
 #include <vector>
 
-#include "lib/tools/colltest/bench_calls.h"
+#include "lib/tools/colltest/bench_device.h"
 #include "lib/tools/colltest/result.h"
 
 namespace gxp {
+
+class Communicator;
 
 struct CopyRate {
   int rank = 0;  // that copies

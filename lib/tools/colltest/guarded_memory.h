@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "lib/collective/communicator.h"
+#include "lib/collective/engine/communicator_memory.h"
 #include "lib/device/device.h"
 
 namespace gxp {

@@ -7,6 +7,8 @@
 #include <ctime>
 #include <utility>
 
+#include "lib/tools/colltest/runner.h"
+
 namespace gxp {
 namespace {
 

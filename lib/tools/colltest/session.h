@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "lib/tools/colltest/cases.h"
+#include "lib/tools/colltest/copy_rates.h"
 #include "lib/tools/colltest/nccl_table.h"
-#include "lib/tools/colltest/runner.h"
 
 namespace gxp {
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "lib/collective/compress/compressed_all_reduce.h"
 #include "lib/tools/colltest/gather.h"
 
 namespace gxp {

@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "lib/collective/communicator.h"
-#include "lib/collective/compress/compressed_all_reduce.h"
 #include "lib/tools/colltest/bench_calls.h"
 #include "lib/tools/colltest/bench_options.h"
 #include "lib/tools/colltest/cases.h"
@@ -14,6 +12,9 @@
 #include "lib/tools/colltest/host_view.h"
 
 namespace gxp {
+
+class Communicator;
+class CompressedAllReduce;
 
 // One timed iteration of one rank.
 struct Sample {
