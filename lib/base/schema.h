@@ -8,8 +8,8 @@
 //     }
 //   };
 //
-// A member is a bool, int, uint64_t, double, string, vector of strings, or a Choice of an enum's
-// words (choice.h). A key that ends in "_bytes" also reads "25MiB". The text after it is full
+// A member is a bool, int, uint64_t, double, string, vector of strings or of doubles, or a Choice of
+// an enum's words (choice.h). A key that ends in "_bytes" also reads "25MiB". The text after it is full
 // sentences, and says what 0 or "" means where that is special. What `field` is:
 // lib/config/settings.cc.
 //

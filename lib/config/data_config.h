@@ -18,13 +18,23 @@ constexpr std::array<std::string_view, 2> words_of(ChangedData) { return {"refus
 // How text becomes tokens.
 enum class Tokenizer { kAuto, kByte };
 constexpr std::array<std::string_view, 2> words_of(Tokenizer) { return {"auto", "byte"}; }
+// What files are whose bytes do not tell it.
+enum class DataFormat { kAuto, kText, kNanoGpt };
+constexpr std::array<std::string_view, 3> words_of(DataFormat) {
+  return {"auto", "text", "nanogpt"};
+}
 // In which order rows are read.
 enum class RowOrder { kSequential, kShuffled };
 constexpr std::array<std::string_view, 2> words_of(RowOrder) { return {"sequential", "shuffled"}; }
 
 struct DataConfig {
   std::vector<std::string> train;
+  std::vector<double> weights;  // of the entries of train; none: files are read as they follow
   std::vector<std::string> valid;
+  double validation_split = 0;
+  Choice<DataFormat> format = DataFormat::kAuto;
+  std::string field;  // "": the text or the chat of a record, whichever it has
+  std::string document_separator;
   Choice<Tokenizer> tokenizer = Tokenizer::kAuto;
   int sequence = 0;  // 0: model.context
   Choice<RowOrder> order = RowOrder::kShuffled;
@@ -35,8 +45,10 @@ struct DataConfig {
     field.section("data", "Training and validation data.");
     field(
         "train", &S::train,
-        "Training files: text, llm.c .bin shards, .npy arrays of integers, or .i32 files (rows "
-        "of sequence + 1 tokens). A .npy array of one dimension is a stream of token ids; of two, "
+        "Training files, directories, or patterns with *, ? and []: text or JSON (see data.field), "
+        "also compressed by gzip or zstd; llm.c .bin shards; Megatron's .bin with its .idx beside "
+        "it, of which either name is given; .npy arrays of integers; or .i32 files (rows of "
+        "sequence + 1 tokens). A .npy array of one dimension is a stream of token ids; of two, "
         "(rows, sequence + 1), each row is a sample; of three, (rows, 2, sequence + 1), each row "
         "has its ids and then its labels in Hugging Face's sense, as numpy.stack([input_ids, "
         "labels], axis=1) makes them: a label is the id of the token at its own position, or -100 "
@@ -44,7 +56,35 @@ struct DataConfig {
         "step that count, whatever ranks and micro-batches they are in; a step without any is an "
         "error. The kind is recognised from content and name; anything else is refused. Required "
         "for training.");
+    field("weights", &S::weights,
+          "Share of the samples that each entry of data.train gives, in proportion to their sum: "
+          "train = [\"web/*.jsonl\", \"code\"] and weights = [0.7, 0.3] take seven of ten samples "
+          "from the first. The mixture is exact at every position, the same at any world size and "
+          "after --resume, and each entry has its own epochs: a small one is read again while a "
+          "large one goes on. Empty: all files follow each other, and each sample is read once an "
+          "epoch.",
+          positive);
     field("valid", &S::valid, "Validation files, of the same kinds. May be empty.");
+    field("validation_split", &S::validation_split,
+          "Fraction of the documents of data.train that are kept out of training and used for "
+          "validation, if data.valid is empty: 0.01 takes one of each 100 that follow each other. "
+          "Which ones depends on their numbers in the file alone, not on train.seed. 0: none.",
+          at_least_and_below(0, 1));
+    field("format", &S::format,
+          "What files are whose contents do not tell it. auto: they are refused. nanogpt: .bin "
+          "files that no header identifies are uint16 token ids, as nanoGPT's prepare.py writes "
+          "them; other files are as in auto. text: every text is plain text, whatever its name is "
+          "and even if it looks like JSON.");
+    field(
+        "field", &S::field,
+        "Field of JSON lines, or of the elements of one JSON array, that holds the text: a name, "
+        "or a path through objects such as \"doc.body.text\". \"messages\", \"conversations\", "
+        "\"prompt+completion\" and \"instruction+output\" are chats. \"\": the field text, or one "
+        "of these chats, if the first record has only one of them. A record without the field is "
+        "an error.");
+    field("document_separator", &S::document_separator,
+          "Text that separates the documents of a plain text file, such as \"<|endoftext|>\". It "
+          "belongs to none of them. \"\": each file is one document.");
     field("tokenizer", &S::tokenizer,
           "How text becomes tokens. byte: one token per byte, whatever model.vocab_size is. "
           "auto: the same, but text is refused unless model.vocab_size is 256.");

@@ -53,7 +53,9 @@ std::vector<std::string> split_at_commas(std::string_view text) {
 Value parse_text(const Setting& setting, const std::string& text) {
   const bool quoted = text.starts_with('"') || text.starts_with('\'') || text.starts_with('[');
   const bool words = setting.type == SettingType::kText || setting.type == SettingType::kTextList;
-  if (quoted || !words) return parse_toml_value(text).value_or(Value(text));
+  const bool bare_list = setting.type == SettingType::kNumberList && !quoted;
+  if (quoted || !words)
+    return parse_toml_value(bare_list ? "[" + text + "]" : text).value_or(Value(text));
   if (setting.type == SettingType::kTextList) return split_at_commas(text);
   return text;
 }

@@ -173,8 +173,21 @@ std::string row_fits_context(const RunConfig& run) {
 }
 
 std::string validation_has_files(const RunConfig& run) {
-  if (run.train.valid_every == 0 || !run.data.valid.empty()) return "";
-  return "needs files in data.valid";
+  if (run.train.valid_every == 0 || !run.data.valid.empty() || run.data.validation_split > 0)
+    return "";
+  return "needs files in data.valid, or data.validation_split";
+}
+
+std::string split_replaces_files(const RunConfig& run) {
+  if (run.data.validation_split == 0 || run.data.valid.empty()) return "";
+  return fmt::format("must be 0 with files in data.valid, is {}", run.data.validation_split);
+}
+
+std::string each_entry_has_a_weight(const RunConfig& run) {
+  const size_t weights = run.data.weights.size(), entries = run.data.train.size();
+  if (weights == 0 || weights == entries) return "";
+  return fmt::format("must have a weight for each entry of data.train, {}, but has {}", entries,
+                     weights);
 }
 
 std::string profiled_steps_are_of_the_run(const RunConfig& run) {
@@ -228,6 +241,8 @@ constexpr Rule kRules[] = {
     {"lora.rank", "lora.init", adapters_have_a_rank},
     {"train.cuda_graphs", "lora.dropout", graphs_repeat},
     {"data.train", "", train_names_files},
+    {"data.weights", "data.train", each_entry_has_a_weight},
+    {"data.validation_split", "data.valid", split_replaces_files},
     {"data.sequence", "model.context", row_fits_context},
     {"train.valid_every", "data.valid", validation_has_files},
     {"train.profile_steps", "train.steps", profiled_steps_are_of_the_run},

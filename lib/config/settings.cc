@@ -27,6 +27,7 @@ constexpr SettingType type_of(std::string_view key) {
   if constexpr (std::is_same_v<Member, double>) return SettingType::kNumber;
   if constexpr (std::is_same_v<Member, std::string>) return SettingType::kText;
   if constexpr (std::is_same_v<Member, std::vector<std::string>>) return SettingType::kTextList;
+  if constexpr (std::is_same_v<Member, std::vector<double>>) return SettingType::kNumberList;
   return key.ends_with("_bytes") ? SettingType::kBytes : SettingType::kInteger;
 }
 
@@ -179,6 +180,12 @@ bool convert(const Setting& setting, Value& value) {
       return std::holds_alternative<std::string>(value);
     case SettingType::kTextList:
       return std::holds_alternative<std::vector<std::string>>(value);
+    case SettingType::kNumberList:
+      // An empty list says nothing of its type.
+      if (const auto* texts = std::get_if<std::vector<std::string>>(&value);
+          texts && texts->empty())
+        value = std::vector<double>();
+      return std::holds_alternative<std::vector<double>>(value);
     case SettingType::kInteger:
       return std::holds_alternative<int64_t>(value);
     case SettingType::kNumber:
@@ -217,9 +224,10 @@ std::string word_problem(const Check& check, const std::string& word) {
 }  // namespace
 
 std::string_view to_string(SettingType type) {
-  constexpr std::array<std::string_view, 6> kTypes = {
-      "true or false", "an integer", "bytes, as an integer or like \"25MiB\"",
-      "a number",      "a string",   "a list of strings"};
+  constexpr std::array<std::string_view, 7> kTypes = {
+      "true or false",    "an integer", "bytes, as an integer or like \"25MiB\"",
+      "a number",         "a string",   "a list of strings",
+      "a list of numbers"};
   return kTypes[size_t(type)];
 }
 
@@ -271,6 +279,11 @@ std::string accept(const Setting& setting, Value& value) {
   }
   if (const auto* number = std::get_if<double>(&value)) {
     return range_problem(setting, *number, value);
+  }
+  if (const auto* numbers = std::get_if<std::vector<double>>(&value)) {
+    for (const double each : *numbers)
+      if (std::string problem = range_problem(setting, each, Value(each)); !problem.empty())
+        return problem;
   }
   if (const auto* word = std::get_if<std::string>(&value))
     return word_problem(setting.check, *word);

@@ -14,7 +14,7 @@
 
 namespace gxp {
 
-enum class SettingType { kBool, kInteger, kBytes, kNumber, kText, kTextList };
+enum class SettingType { kBool, kInteger, kBytes, kNumber, kText, kTextList, kNumberList };
 
 // "a number"; for messages and the man page.
 std::string_view to_string(SettingType type);

@@ -43,7 +43,23 @@ struct ToToml {
     for (const std::string& value : values) text += (text.size() > 1 ? ", " : "") + quote(value);
     return text + "]";
   }
+  std::string operator()(const std::vector<double>& values) const {
+    std::string text = "[";
+    for (const double value : values) text += (text.size() > 1 ? ", " : "") + (*this)(value);
+    return text + "]";
+  }
 };
+
+// Integers and others alike; nothing if it has something else, or nothing at all.
+std::optional<Value> to_number_list(const toml::array& array) {
+  std::vector<double> list;
+  for (const toml::node& element : array) {
+    if (!element.is_number()) return std::nullopt;
+    list.push_back(*element.value<double>());
+  }
+  if (list.empty()) return std::nullopt;
+  return list;
+}
 
 std::optional<Value> to_text_list(const toml::array& array) {
   std::vector<std::string> list;
@@ -60,13 +76,16 @@ std::optional<Value> to_value(const toml::node& node) {
   if (const auto* integer = node.as_integer()) return integer->get();
   if (const auto* number = node.as_floating_point()) return number->get();
   if (const auto* text = node.as_string()) return text->get();
-  if (const auto* array = node.as_array()) return to_text_list(*array);
+  if (const auto* array = node.as_array()) {
+    auto numbers = to_number_list(*array);
+    return numbers ? numbers : to_text_list(*array);
+  }
   return std::nullopt;
 }
 
 std::string kind_of(const toml::node& node) {
   if (node.is_table()) return "a table";
-  if (node.is_array()) return "a list with other things than strings";
+  if (node.is_array()) return "a list of neither strings nor numbers";
   return "a date or time";
 }
 

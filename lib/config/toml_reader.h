@@ -12,10 +12,11 @@
 namespace gxp {
 
 // The value of one setting, whatever wrote it: a TOML file, --set or the environment.
-using Value = std::variant<bool, int64_t, double, std::string, std::vector<std::string>>;
+using Value =
+    std::variant<bool, int64_t, double, std::string, std::vector<std::string>, std::vector<double>>;
 
-// As TOML writes it: true, 25, 0.5, "text", ["a", "b"]. A double keeps every bit and never looks
-// like an integer; strings are escaped, so that the text reads back to the same value.
+// As TOML writes it: true, 25, 0.5, "text", ["a", "b"], [0.5, 2.0]. A double keeps every bit and
+// never looks like an integer; strings are escaped, so that the text reads back to the same value.
 std::string to_toml(const Value& value);
 
 struct TomlEntry {

@@ -83,6 +83,18 @@ TEST_CASE("strings and lists need no quotes outside files", "[config]") {
   CHECK(load(kData, {"checkpoint.dir=\"a\\tb\""}).checkpoint.dir == "a\tb");
 }
 
+TEST_CASE("a list of numbers is read as TOML writes it, and without brackets outside files",
+          "[config]") {
+  const auto [text, list] = GENERATE(table<std::string, std::vector<double>>(
+      {{"[0.7, 3]", {0.7, 3}}, {"0.7,3", {0.7, 3}}, {"2", {2}}, {"[]", {}}}));
+  std::string files = "data.train=[";
+  for (size_t i = 0; i < std::max<size_t>(list.size(), 1); ++i) files += "'a',";
+  const RunConfig run = load("", {files + "]", "data.weights=" + text});
+  CHECK(run.data.weights == list);
+  CHECK(load("", {files + "]", "data.weights=" + to_toml(Value(run.data.weights))}).data.weights ==
+        list);
+}
+
 TEST_CASE("variables of other kinds, and empty ones, are left alone", "[config]") {
   const RunConfig run = load(kData, {}, {{"GXP_RANK", "3"}, {"GXP_OPTIM_LR", ""}, {"HOME", "/"}});
   CHECK(run.optim.lr == OptimConfig().lr);
@@ -120,9 +132,17 @@ const std::vector<BadLine>& bad_lines() {
        "\"4Q\""},
       {"[checkpoint]\ndir = true", "run.toml:4: checkpoint.dir: must be a string, is true"},
       {"valid = 'x'", "run.toml:3: data.valid: must be a list of strings, is \"x\""},
-      {"valid = [1]",
-       "run.toml:3: data.valid: must be a list of strings, is a list with other things than "
-       "strings"},
+      {"valid = [1]", "run.toml:3: data.valid: must be a list of strings, is [1.0]"},
+      {"valid = [true]",
+       "run.toml:3: data.valid: must be a list of strings, is a list of neither strings nor "
+       "numbers"},
+      {"weights = ['a']", "run.toml:3: data.weights: must be a list of numbers, is [\"a\"]"},
+      {"weights = 1", "run.toml:3: data.weights: must be a list of numbers, is 1"},
+      {"weights = [-1]", "run.toml:3: data.weights: must be positive, is -1.0"},
+      {"weights = [1, 2]",
+       "run.toml:3: data.weights: must have a weight for each entry of data.train, 1, but has 2"},
+      {"valid = ['x']\nvalidation_split = 0.1",
+       "run.toml:4: data.validation_split: must be 0 with files in data.valid, is 0.1"},
       {"[train]\nprofile_steps = '12-10'",
        "run.toml:4: train.profile_steps: must be two steps in ascending order, such as \"10-12\", "
        "is \"12-10\""},
@@ -152,7 +172,9 @@ const std::vector<BadLine>& bad_lines() {
        "run.toml:5: model.window_layers: must list layers below model.layers (4), such as "
        "\"0-2,5\", is \"0,4\""},
       {"sequence = 257", "run.toml:3: data.sequence: must be at most model.context (256), is 257"},
-      {"[train]\nvalid_every = 2", "run.toml:4: train.valid_every: needs files in data.valid"},
+      {"[train]\nvalid_every = 2",
+       "run.toml:4: train.valid_every: needs files in data.valid, or "
+       "data.validation_split"},
       {"[offload]\noptimizer = 'memory'\n[optim]\nstate_dtype = 'int8'",
        "run.toml:4: offload.optimizer: must be none with optim.state_dtype int8, is memory: the "
        "scales of its blocks do not fill tiles; bf16 can be offloaded"},

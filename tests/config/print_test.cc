@@ -20,6 +20,7 @@ Value changed(const Setting& setting, const Value& value) {
   if (value == Value(0.0)) return 1e-300;
   if (std::holds_alternative<double>(value)) return std::get<double>(value) * (1 - 0x1p-30);
   if (std::holds_alternative<std::string>(value)) return std::string("a \"b\"\\ \n\x7f # \xc3\xa9");
+  if (std::holds_alternative<std::vector<double>>(value)) return std::vector<double>{0.7, 1e-9, 2};
   return std::vector<std::string>{"x, y", "", "[z]"};
 }
 
