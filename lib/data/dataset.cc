@@ -1,12 +1,10 @@
 #include "lib/data/dataset.h"
 
-#include <glob.h>
-
 #include <algorithm>
-#include <filesystem>
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/data/files/path_list.h"
 
 namespace gxp {
 namespace {
@@ -21,42 +19,6 @@ constexpr size_t kMostHashedBlocks = 4096;
 // The ids of bytes are 0 to 255: with any other vocabulary, text was hardly meant to be bytes.
 constexpr int kByteVocabulary = 256;
 
-// The paths that match, sorted by name.
-std::vector<std::string> match(const std::string& pattern) {
-  glob_t found = {};
-  std::vector<std::string> paths;
-  if (::glob(pattern.c_str(), 0, nullptr, &found) == 0)
-    paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  ::globfree(&found);
-  return paths;
-}
-
-std::vector<std::string> files_in(const std::string& directory) {
-  std::error_code error;
-  std::vector<std::string> paths;
-  for (auto entry = std::filesystem::directory_iterator(directory, error);
-       !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    if (entry->is_regular_file()) paths.push_back(entry->path().string());
-  }
-  if (error) fail(ErrorKind::kIo, "list directory {}: {}", directory, error.message());
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
-
-std::vector<std::string> expand(const std::string& path, const std::string& setting) {
-  std::error_code ignored;  // what cannot be examined is reported by TokenFile
-  if (std::filesystem::is_directory(path, ignored)) {
-    auto files = files_in(path);
-    if (files.empty()) fail(ErrorKind::kConfig, "{}: directory {} has no files", setting, path);
-    return files;
-  }
-  const bool is_pattern = path.find_first_of("*?[") != std::string::npos;
-  if (!is_pattern || std::filesystem::exists(path, ignored)) return {path};
-  auto matches = match(path);
-  if (matches.empty()) fail(ErrorKind::kConfig, "{}: no file matches '{}'", setting, path);
-  return matches;
-}
-
 }  // namespace
 
 Dataset::Dataset(const std::vector<std::string>& paths, int sequence, int vocab_size,
@@ -65,7 +27,7 @@ Dataset::Dataset(const std::vector<std::string>& paths, int sequence, int vocab_
   if (paths.empty()) fail(ErrorKind::kConfig, "{}: the list is empty; name a file", setting);
   std::vector<std::string> names;
   for (const std::string& path : paths) {
-    const std::vector<std::string> found = expand(path, setting);
+    const std::vector<std::string> found = expand_path(path, setting);
     names.insert(names.end(), found.begin(), found.end());
   }
   for (std::string& name : names) {

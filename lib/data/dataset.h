@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "lib/config/data_config.h"
-#include "lib/data/token_file.h"
+#include "lib/data/files/token_file.h"
 
 namespace gxp {
 

@@ -183,7 +183,7 @@ TEST_CASE("a file that is no text, shard, array or rows is refused as what it is
        {"a.txt", "\xff\xff\xff\xff\x10" + more, "an Arrow stream"},
        {"a.txt", "\x40\0\0\0\0\0\0\0{\"w\":{}}"s + more, "safetensors"},
        {"a.txt", "GGUF\3\0\0\0"s + more, "a GGUF model"},
-       {"a.txt", "MMIDIDX\0\0\1"s + more, "the index of Megatron's tokens"},
+       {"a.txt", "TNTIDX\0\0\1"s + more, "an index of the older kind (TNTIDX) of Megatron's"},
        {"a.txt", "\xff\xfeh\0i\0"s + more, "text in UTF-16"},
        {"a.parquet", more, "named .parquet"},
        {"a.txt.gz", more, "named .gz"},
@@ -199,14 +199,6 @@ TEST_CASE("a file that is no text, shard, array or rows is refused as what it is
   CHECK(kind == ErrorKind::kCorrupt);
   CHECK_THAT(text, Catch::Matchers::Contains(path) && Catch::Matchers::Contains(words) &&
                        Catch::Matchers::Contains("gxp reads text"));
-}
-
-TEST_CASE("Megatron's tokens are told by the index beside them", "[data]") {
-  const TokenDirectory dir;
-  const std::string tokens = dir.write("corpus.bin", std::string(100, 'x'));
-  dir.write("corpus.idx", "MMIDIDX");
-  CHECK_THAT(error_of([&] { Dataset({tokens}, 4, 256); }).message,
-             Catch::Matchers::Contains("Megatron's tokens, with the index corpus.idx"));
 }
 
 TEST_CASE("text of any encoding is text, whatever word it begins with", "[data]") {

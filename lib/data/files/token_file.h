@@ -7,17 +7,23 @@
 //             stream; of two such rows; of three, (rows, 2, length), rows with labels: first the
 //             ids of a row's tokens, then a label for each, which is the token's own id, or -100
 //             where the token is not to be predicted. Labels are of a signed type
+//   Megatron  .bin, the ids alone, and beside it .idx, which has their type and the documents
+//             (megatron_index.h); either name is the file's
+//   uint16    .bin without a header, as nanoGPT writes it, only if data.format says so
 // Sources: github.com/karpathy/llm.c, llmc/dataloader.h and dev/data/data_common.py; for labels
 // Hugging Face's transformers, whose models shift them by one against the logits, as gxp does.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
-#include "lib/base/fd.h"
-#include "lib/data/file_kind.h"
+#include "lib/data/files/file_kind.h"
+#include "lib/data/files/megatron_index.h"
+#include "lib/data/files/source_file.h"
+#include "lib/data/files/token_type.h"
 
 namespace gxp {
 
@@ -26,15 +32,15 @@ struct NumpyHeader;
 // The label of a token that is not to be predicted: ignore_index of PyTorch's cross_entropy().
 inline constexpr int32_t kNoLabel = -100;
 
-// Read by pread, not mapped: a file that is cut while it is in use is an error here, where a
-// mapping would end the process (SIGBUS). Threads: const functions from any.
+// Threads: const functions from any.
 class TokenFile {
  public:
   // Without `keep_open` the file is opened for each read: a dataset may have thousands of files.
   // Errors: kIo missing, or no regular file; kCorrupt of no kind that is read (kind_of()), empty,
-  // truncated (the header promises more than there is), or of a version, a type or a shape that is
-  // not known.
-  explicit TokenFile(std::string path, bool keep_open = true);
+  // compressed, of another size than its header says, or of a version, a type or a shape that is not
+  // known.
+  explicit TokenFile(std::string path, bool keep_open = true,
+                     DataFormat format = DataFormat::kAuto);
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] uint64_t token_count() const { return token_count_; }
@@ -46,6 +52,8 @@ class TokenFile {
   [[nodiscard]] bool has_rows() const { return kind_ == DataKind::kRows || row_tokens_ > 0; }
   // The tokens of a row, where the file records them; else 0.
   [[nodiscard]] uint64_t row_tokens() const { return row_tokens_; }
+  // Documents, where the file records them, else nothing.
+  [[nodiscard]] const std::optional<MegatronIndex>& index() const { return index_; }
   // hash_hex() of at most this many blocks, spread over the file.
   [[nodiscard]] std::string hash(size_t most_blocks) const;
   // Tokens [begin, begin + count), which must have existed when the file was opened first; with
@@ -60,33 +68,31 @@ class TokenFile {
   [[nodiscard]] uint64_t count_targets(uint64_t row) const;
 
  private:
-  // How a token is stored.
-  struct TokenType {
-    unsigned bytes = 1;
-    bool is_signed = false;
-  };
-  [[nodiscard]] Fd open() const;
-  void read_header(int fd);
+  // The file itself, or `own`, opened for it.
+  const SourceFile& open(std::optional<SourceFile>& own) const;
+  void read_header(const SourceFile& file, DataFormat format);
   void read_rows();
-  void read_shard(int fd);
-  void read_numpy(int fd);
+  void read_bare();
+  void read_shard(const SourceFile& file);
+  void read_megatron();
+  void read_numpy(const SourceFile& file);
   void check_numpy(const NumpyHeader& header) const;
   // Calls act(i, value) for elements [begin + i] of the array, i < count.
   template <class Act>
   void for_elements(uint64_t begin, size_t count, const Act& act) const;
   // "position 7", or "position 3 of row 1" where the file records its rows.
   [[nodiscard]] std::string place_of(uint64_t token) const;
-  void read_bytes(int fd, uint64_t at, std::span<std::byte> out) const;
 
   std::string path_;
-  Fd fd_;                    // none: opened for each read
-  uint64_t bytes_ = 0;       // when it was opened first
-  uint64_t first_byte_ = 0;  // where the tokens begin
+  std::optional<SourceFile> file_;  // none: opened for each read
+  uint64_t bytes_ = 0;              // when it was opened first
+  uint64_t first_byte_ = 0;         // where the tokens begin
   uint64_t token_count_ = 0;
   uint64_t row_tokens_ = 0;
   bool has_labels_ = false;
   DataKind kind_ = DataKind::kText;
   TokenType type_;
+  std::optional<MegatronIndex> index_;
 };
 
 }  // namespace gxp

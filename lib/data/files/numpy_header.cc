@@ -1,4 +1,4 @@
-#include "lib/data/numpy_header.h"
+#include "lib/data/files/numpy_header.h"
 
 #include <fmt/format.h>
 

@@ -1,21 +1,17 @@
-#include "lib/data/token_file.h"
+#include "lib/data/files/token_file.h"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
 #include "lib/base/text/joined.h"
-#include "lib/base/text_file.h"
-#include "lib/data/numpy_header.h"
+#include "lib/data/files/numpy_header.h"
 
 namespace gxp {
 namespace {
@@ -33,34 +29,46 @@ struct ShardHeader {
 
 }  // namespace
 
-TokenFile::TokenFile(std::string path, bool keep_open) : path_(std::move(path)) {
-  Fd fd = open();
-  struct stat status = {};
-  check_sys(::fstat(fd.get(), &status), fmt::format("read tokens from {}", path_));
-  bytes_ = uint64_t(status.st_size);
+TokenFile::TokenFile(std::string path, bool keep_open, DataFormat format) : path_(std::move(path)) {
+  SourceFile file(path_);
+  bytes_ = file.bytes();
   if (bytes_ == 0) fail(ErrorKind::kCorrupt, "read tokens from {}: the file is empty", path_);
-  read_header(fd.get());
-  if (keep_open) fd_ = std::move(fd);
+  read_header(file, format);
+  if (!keep_open) return;
+  if (index_)
+    file_.emplace(index_->data_path());
+  else
+    file_ = std::move(file);
 }
 
-Fd TokenFile::open() const {
-  return open_regular_file(path_, fmt::format("read tokens from {}", path_));
+const SourceFile& TokenFile::open(std::optional<SourceFile>& own) const {
+  return file_ ? *file_ : own.emplace(index_ ? index_->data_path() : path_, bytes_);
 }
 
-void TokenFile::read_header(int fd) {
-  kind_ = kind_of(path_, bytes_,
-                  [&](uint64_t at, std::span<std::byte> out) { read_bytes(fd, at, out); });
+void TokenFile::read_header(const SourceFile& file, DataFormat format) {
+  kind_ = kind_of(
+      path_, bytes_, [&](uint64_t at, std::span<std::byte> out) { file.read(at, out); }, format);
   switch (kind_) {
     case DataKind::kText:
       token_count_ = bytes_;
       return;
+    case DataKind::kGzip:
+    case DataKind::kZstd:
+      fail(ErrorKind::kCorrupt,
+           "read tokens from {}: it is compressed by {}, whose bytes are no tokens; decompress it, "
+           "or set data.tokenizer to a tokenizer; gxp reads text and JSON lines in it then",
+           path_, to_string(kind_));
     case DataKind::kRows:
       return read_rows();
     case DataKind::kShard16:
     case DataKind::kShard32:
-      return read_shard(fd);
+      return read_shard(file);
+    case DataKind::kMegatron:
+      return read_megatron();
+    case DataKind::kUint16:
+      return read_bare();
     case DataKind::kNumpy:
-      return read_numpy(fd);
+      return read_numpy(file);
   }
 }
 
@@ -73,7 +81,29 @@ void TokenFile::read_rows() {
          bytes_);
 }
 
-void TokenFile::read_shard(int fd) {
+void TokenFile::read_bare() {
+  type_ = {2, false};
+  token_count_ = bytes_ / sizeof(uint16_t);
+  if (bytes_ % sizeof(uint16_t) != 0)
+    fail(ErrorKind::kCorrupt,
+         "read tokens from {}: an odd number of bytes, {}; with data.format = \"nanogpt\" it holds "
+         "ids of two bytes each",
+         path_, bytes_);
+}
+
+void TokenFile::read_megatron() {
+  index_.emplace(path_);
+  type_ = index_->type();
+  token_count_ = index_->token_count();
+  bytes_ = SourceFile(index_->data_path()).bytes();
+  if (const uint64_t needed = token_count_ * type_.bytes; bytes_ != needed)
+    fail(ErrorKind::kCorrupt,
+         "read tokens from {}: {} than its index says: {} tokens in {} bytes, the file has {}",
+         index_->data_path(), bytes_ < needed ? "shorter" : "longer", token_count_, needed, bytes_);
+  if (token_count_ == 0) fail(ErrorKind::kCorrupt, "read tokens from {}: no tokens", path_);
+}
+
+void TokenFile::read_shard(const SourceFile& file) {
   const bool is_narrow = kind_ == DataKind::kShard16;
   type_ = {is_narrow ? 2U : 4U, false};
   const int known_version = is_narrow ? 1 : 7;
@@ -81,8 +111,7 @@ void TokenFile::read_shard(int fd) {
     fail(ErrorKind::kCorrupt,
          "read tokens from {}: truncated: {} bytes, but the header of a token shard alone has {}",
          path_, bytes_, kShardHeaderBytes);
-  ShardHeader header;
-  read_bytes(fd, 0, std::as_writable_bytes(std::span(&header, 1)));
+  const auto header = file.value_at<ShardHeader>(0);
   if (header.version != known_version)
     fail(ErrorKind::kCorrupt,
          "read tokens from {}: version {} of token shards with magic {} is not supported; version "
@@ -91,14 +120,13 @@ void TokenFile::read_shard(int fd) {
   first_byte_ = kShardHeaderBytes;
   token_count_ = header.token_count;
   const uint64_t needed = kShardHeaderBytes + token_count_ * type_.bytes;
-  if (bytes_ < needed)
+  if (bytes_ != needed)
     fail(ErrorKind::kCorrupt,
-         "read tokens from {}: truncated: the header declares {} tokens in {} bytes, the file has "
-         "{}",
-         path_, token_count_, needed, bytes_);
+         "read tokens from {}: {}: the header declares {} tokens in {} bytes, the file has {}",
+         path_, bytes_ < needed ? "truncated" : "too long", token_count_, needed, bytes_);
 }
 
-void TokenFile::read_numpy(int fd) {
+void TokenFile::read_numpy(const SourceFile& file) {
   struct Type {
     std::string_view name;
     TokenType type;
@@ -108,21 +136,22 @@ void TokenFile::read_numpy(int fd) {
                                  Type{"<u4", {4, false}}, Type{"<i4", {4, true}},
                                  Type{"<u8", {8, false}}, Type{"<i8", {8, true}}};
   std::string head(std::min(bytes_, kMaxNumpyHeader), '\0');
-  read_bytes(fd, 0, std::as_writable_bytes(std::span(head)));
+  file.read(0, std::as_writable_bytes(std::span(head)));
   const NumpyHeader header =
       parse_numpy_header(head, "read tokens from " + path_ + ": its .npy header");
   const auto* const known = std::ranges::find(kTypes, header.type, &Type::name);
   if (known == kTypes.end())
     fail(ErrorKind::kCorrupt,
-         "read tokens from {}: an array of type '{}'; tokens are little-endian integers of 8 to 64 "
-         "bits",
-         path_, header.type);
+         "read tokens from {}: an array of type '{}'{}; tokens are little-endian integers of 8 to "
+         "64 bits",
+         path_, header.type, header.type == "|O" ? ", objects of Python in a pickle" : "");
   type_ = known->type;
   first_byte_ = header.bytes;
   has_labels_ = header.shape.size() == 3;
   row_tokens_ = header.shape.size() > 1 ? header.shape.back() : 0;
   token_count_ = (bytes_ - first_byte_) / type_.bytes / (has_labels_ ? 2 : 1);
   check_numpy(header);
+  if (token_count_ == 0) fail(ErrorKind::kCorrupt, "read tokens from {}: no tokens", path_);
 }
 
 void TokenFile::check_numpy(const NumpyHeader& header) const {
@@ -154,19 +183,20 @@ void TokenFile::check_numpy(const NumpyHeader& header) const {
 }
 
 std::string TokenFile::hash(size_t most_blocks) const {
-  const Fd opened = fd_.valid() ? Fd() : open();
-  const int fd = fd_.valid() ? fd_.get() : opened.get();
+  std::optional<SourceFile> own;
+  const SourceFile& file = open(own);
   Hasher hasher;
+  if (index_) hasher.update(std::as_bytes(std::span(index_->hash())));
   for_each_block(
-      bytes_, most_blocks, [&](uint64_t at, std::span<std::byte> out) { read_bytes(fd, at, out); },
+      bytes_, most_blocks, [&](uint64_t at, std::span<std::byte> out) { file.read(at, out); },
       [&](std::span<const std::byte> block) { hasher.update(block); });
   return hasher.hex();
 }
 
 template <class Act>
 void TokenFile::for_elements(uint64_t begin, size_t count, const Act& act) const {
-  const Fd opened = fd_.valid() ? Fd() : open();
-  const int fd = fd_.valid() ? fd_.get() : opened.get();
+  std::optional<SourceFile> own;
+  const SourceFile& file = open(own);
   const auto [bytes, is_signed] = type_;
   // An element is loaded as 8 bytes and masked: shifts by a variable would take twice as long.
   std::array<std::byte, kBufferBytes + sizeof(uint64_t)> buffer;
@@ -174,7 +204,7 @@ void TokenFile::for_elements(uint64_t begin, size_t count, const Act& act) const
   const uint64_t sign = is_signed ? mask / 2 + 1 : 0;
   for (size_t done = 0; done < count;) {
     const size_t piece = std::min(kBufferBytes / bytes, count - done);
-    read_bytes(fd, first_byte_ + (begin + done) * bytes, std::span(buffer).first(piece * bytes));
+    file.read(first_byte_ + (begin + done) * bytes, std::span(buffer).first(piece * bytes));
     for (size_t i = 0; i < piece; ++i, ++done) {
       uint64_t bits;
       std::memcpy(&bits, buffer.data() + i * bytes, sizeof bits);
@@ -221,20 +251,6 @@ uint64_t TokenFile::count_targets(uint64_t row) const {
   for_elements((2 * row + 1) * row_tokens_ + 1, row_tokens_ - 1,
                [&](size_t /*i*/, int64_t label) { targets += uint64_t(label != kNoLabel); });
   return targets;
-}
-
-void TokenFile::read_bytes(int fd, uint64_t at, std::span<std::byte> out) const {
-  for (size_t done = 0; done < out.size();) {
-    const ssize_t got = ::pread(fd, out.data() + done, out.size() - done, off_t(at + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) fail(ErrorKind::kIo, "read tokens from {}: {}", path_, system_text(errno));
-    if (got == 0)
-      fail(ErrorKind::kCorrupt,
-           "read tokens from {}: it now ends at byte {}, and had {} bytes when it was opened; do "
-           "not change files while a run reads them",
-           path_, at + done, bytes_);
-    done += size_t(got);
-  }
 }
 
 }  // namespace gxp
