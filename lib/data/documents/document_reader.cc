@@ -1,0 +1,17 @@
+#include "lib/data/documents/document_reader.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace gxp {
+
+DocumentReader::DocumentReader(std::string path, std::string kind, DocumentForm form)
+    : path_(std::move(path)), kind_(std::move(kind)), form_(form) {}
+
+std::string DocumentReader::place_of(const DocumentView& document) const {
+  if (document.line > 0) return fmt::format("{}, line {}", path_, document.line);
+  return fmt::format("{}, document {}", path_, document.number + 1);
+}
+
+}  // namespace gxp
