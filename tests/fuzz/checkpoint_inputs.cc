@@ -1,8 +1,5 @@
 #include "tests/fuzz/checkpoint_inputs.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <span>
 
@@ -13,21 +10,13 @@
 #include "lib/ckpt/torch/dcp_names.h"
 #include "lib/ckpt/torch/pt_file.h"
 #include "lib/ckpt/torch/torch_writer.h"
+#include "tests/fuzz/memory_file.h"
 
 namespace gxp {
 namespace {
 
 // As much is read of one input: a view of few bytes may claim many.
 constexpr uint64_t kReadBytes = uint64_t{1} << 20;
-
-// The path of a file in memory with these bytes.
-std::string path_of(const std::string& bytes) {
-  static const int file = ::memfd_create("input", MFD_CLOEXEC);
-  if (::ftruncate(file, 0) != 0 ||
-      ::pwrite(file, bytes.data(), bytes.size(), 0) != ssize_t(bytes.size()))
-    std::abort();
-  return "/proc/self/fd/" + std::to_string(file);
-}
 
 void use(const NamedTensors& tensors) {
   uint64_t left = kReadBytes;
@@ -47,7 +36,7 @@ void read_manifest_input(const std::string& bytes) {
 }
 
 void read_dcp_input(const std::string& bytes) {
-  const DcpMetadata metadata = read_dcp_metadata(FileRange::open(path_of(bytes)));
+  const DcpMetadata metadata = read_dcp_metadata(FileRange::open(path_of_bytes(bytes)));
   if (name_dcp_tensors(metadata.tensors).size() != metadata.tensors.size()) std::abort();
 }
 
@@ -56,7 +45,7 @@ void read_pickle_input(const std::string& bytes) {
   const NamedTensor storage{
       {"storage", Role::kWeight, StorageDType::kU8, {4096}},
       [](uint64_t, Memory out) { std::fill_n(out.data, out.bytes, std::byte{1}); }};
-  const std::string path = path_of("");
+  const std::string path = path_of_bytes("");
   OutputFile file(path);
   write_torch_archive(file, "archive", bytes, {&storage, &storage, &storage, &storage});
   file.close();
@@ -79,8 +68,9 @@ std::optional<CheckpointInput> find_checkpoint_input(std::string_view name) {
   }
   for (const CheckpointFormat& format : kFormats) {
     if (format.name == name)
-      return CheckpointInput{
-          false, [read = format.read](const std::string& bytes) { use(read(path_of(bytes))); }};
+      return CheckpointInput{false, [read = format.read](const std::string& bytes) {
+                               use(read(path_of_bytes(bytes)));
+                             }};
   }
   return std::nullopt;
 }

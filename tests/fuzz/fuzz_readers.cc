@@ -1,5 +1,6 @@
 // Readers of hostile input, driven by libFuzzer: gxp_fuzz --reader=NAME, NAME one of
-// topology_sources(), "any" (a topology, as the content decides), or of find_checkpoint_input().
+// topology_sources(), "any" (a topology, as the content decides), of find_checkpoint_input(), or of
+// find_data_input().
 // Whatever the bytes, a reader makes something or says what is wrong; what it has made can be used.
 // A topology can be written and drawn.
 #include <cstdio>
@@ -14,6 +15,7 @@
 #include "lib/topo/model/host_tree.h"
 #include "lib/topo/nccl/nccl_paths.h"
 #include "tests/fuzz/checkpoint_inputs.h"
+#include "tests/fuzz/data_inputs.h"
 #include "tests/fuzz/pickle_mutator.h"
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
@@ -22,7 +24,8 @@ namespace gxp {
 namespace {
 
 const TopologySource* reader = nullptr;     // null: any
-std::optional<CheckpointInput> checkpoint;  // nothing: a topology
+std::optional<CheckpointInput> checkpoint;  // nothing: a topology, or data
+std::optional<std::function<void(const std::string& bytes)>> read_data;
 
 Topology read(const SourceInput& input) {
   if (reader != nullptr) return reader->load(input);
@@ -61,7 +64,8 @@ void use(const Topology& topology) {
 bool choose(std::string_view name) {
   if (name == "any") return true;
   checkpoint = find_checkpoint_input(name);
-  if (checkpoint) {
+  read_data = find_data_input(name);
+  if (checkpoint || read_data) {
     set_log_level(LogLevel::kError);
     return true;
   }
@@ -74,6 +78,8 @@ bool choose(std::string_view name) {
 void read_input(const std::string& bytes) {
   if (checkpoint)
     checkpoint->read(bytes);
+  else if (read_data)
+    (*read_data)(bytes);
   else
     use(read({.name = "input", .form = SourceForm::kFile, .text = bytes}));
 }
