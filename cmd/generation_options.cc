@@ -110,7 +110,7 @@ void add_sampling_options(CLI::App& app, Sampling& sampling, CLI::Option* genera
 }  // namespace
 
 bool reads_bytes(const RunConfig& run) {
-  return run.data.tokenizer == Tokenizer::kByte || run.model.vocab_size == kByteVocabulary;
+  return run.data.tokenizer == TextTokens::kByte || run.model.vocab_size == kByteVocabulary;
 }
 
 std::string text_of(const Tokens& tokens) {

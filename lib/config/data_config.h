@@ -16,8 +16,8 @@ enum class ChangedData { kRefuse, kAccept };
 constexpr std::array<std::string_view, 2> words_of(ChangedData) { return {"refuse", "accept"}; }
 
 // How text becomes tokens.
-enum class Tokenizer { kAuto, kByte };
-constexpr std::array<std::string_view, 2> words_of(Tokenizer) { return {"auto", "byte"}; }
+enum class TextTokens { kAuto, kByte };
+constexpr std::array<std::string_view, 2> words_of(TextTokens) { return {"auto", "byte"}; }
 // What files are whose bytes do not tell it.
 enum class DataFormat { kAuto, kText, kNanoGpt };
 constexpr std::array<std::string_view, 3> words_of(DataFormat) {
@@ -35,7 +35,7 @@ struct DataConfig {
   Choice<DataFormat> format = DataFormat::kAuto;
   std::string field;  // "": the text or the chat of a record, whichever it has
   std::string document_separator;
-  Choice<Tokenizer> tokenizer = Tokenizer::kAuto;
+  Choice<TextTokens> tokenizer = TextTokens::kAuto;
   int sequence = 0;  // 0: model.context
   Choice<RowOrder> order = RowOrder::kShuffled;
   Choice<ChangedData> changed = ChangedData::kRefuse;

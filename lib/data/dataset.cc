@@ -22,7 +22,7 @@ constexpr int kByteVocabulary = 256;
 }  // namespace
 
 Dataset::Dataset(const std::vector<std::string>& paths, int sequence, int vocab_size,
-                 const std::string& setting, Tokenizer tokenizer)
+                 const std::string& setting, TextTokens tokenizer)
     : sequence_(sequence), vocab_size_(vocab_size) {
   if (paths.empty()) fail(ErrorKind::kConfig, "{}: the list is empty; name a file", setting);
   std::vector<std::string> names;
@@ -32,7 +32,7 @@ Dataset::Dataset(const std::vector<std::string>& paths, int sequence, int vocab_
   }
   for (std::string& name : names) {
     const TokenFile& file = files_.emplace_back(std::move(name), names.size() <= kMostOpenFiles);
-    if (file.kind() == DataKind::kText && tokenizer == Tokenizer::kAuto &&
+    if (file.kind() == DataKind::kText && tokenizer == TextTokens::kAuto &&
         vocab_size != kByteVocabulary)
       fail(
           ErrorKind::kConfig,

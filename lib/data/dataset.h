@@ -37,9 +37,9 @@ class Dataset {
   // matches, by name); the order of the list is kept. `setting` names the list in messages:
   // "data.train". Errors, besides TokenFile's: kConfig an empty list, a pattern or directory without
   // a file, a file too short for one sample or with rows of another length, text that
-  // Tokenizer::kAuto does not take; kCorrupt a .i32 file that is not whole rows.
+  // TextTokens::kAuto does not take; kCorrupt a .i32 file that is not whole rows.
   Dataset(const std::vector<std::string>& paths, int sequence, int vocab_size,
-          const std::string& setting = "data.train", Tokenizer tokenizer = Tokenizer::kAuto);
+          const std::string& setting = "data.train", TextTokens tokenizer = TextTokens::kAuto);
 
   [[nodiscard]] uint64_t sample_count() const { return first_samples_.back(); }
   [[nodiscard]] int sequence() const { return sequence_; }

@@ -218,7 +218,7 @@ TEST_CASE("text is taken for a vocabulary of other than 256 tokens only if asked
   CHECK(kind == ErrorKind::kConfig);
   CHECK_THAT(text, Catch::Matchers::Contains("data.valid: " + path + " is text") &&
                        Catch::Matchers::Contains("data.tokenizer = \"byte\""));
-  CHECK(Dataset({path}, 4, vocabulary, "data.valid", Tokenizer::kByte).sample_count() == 2);
+  CHECK(Dataset({path}, 4, vocabulary, "data.valid", TextTokens::kByte).sample_count() == 2);
   CHECK(Dataset({dir.write("a.i32", counting_tokens(5))}, 4, vocabulary).sample_count() == 1);
 }
 
