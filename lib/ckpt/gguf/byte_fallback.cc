@@ -5,6 +5,7 @@
 
 #include "lib/base/text/utf8.h"
 #include "lib/ckpt/gguf/token_table.h"
+#include "lib/text/bpe/byte_table.h"
 
 namespace gxp {
 namespace {
@@ -57,20 +58,17 @@ Spaces spaces_of(const TokenizerJsons& jsons) {
   return spaces;
 }
 
-// "<0x0A>" of the token of a byte.
-std::string byte_token(int byte) { return fmt::format("<0x{:02X}>", byte); }
-
 void set_vocabulary(const TokenizerJsons& jsons, const TokenIds& ids, TokenTable& table) {
   Json unknown = value_in(value_in(jsons.tokenizer, "model"), "unk_token");
   if (unknown.is_null()) unknown = value_in(jsons.config, "unk_token");
   for (const auto& [token, id] : ids)
     table.set(id, token, unknown == token ? TokenKind::kUnknown : TokenKind::kNormal);
   for (int byte = 0; byte < 256; ++byte) {
-    const auto found = ids.find(byte_token(byte));
+    const std::string name = byte_token(uint8_t(byte));
+    const auto found = ids.find(name);
     if (found == ids.end())
-      refuse_tokenizer(jsons.file, "it lacks the token {}, which llama.cpp needs",
-                       byte_token(byte));
-    table.set(found->second, byte_token(byte), TokenKind::kByte);
+      refuse_tokenizer(jsons.file, "it lacks the token {}, which llama.cpp needs", name);
+    table.set(found->second, name, TokenKind::kByte);
   }
 }
 

@@ -12,20 +12,9 @@
 #include "lib/base/error.h"
 #include "lib/base/json/json.h"
 #include "lib/ckpt/gguf/header.h"
+#include "lib/text/files/sentencepiece_file.h"
 
 namespace gxp {
-
-inline constexpr std::string_view kSpaceMark = "\xe2\x96\x81";  // U+2581, SentencePiece's space
-
-// As GGUF and SentencePiece number them.
-enum class TokenKind : int32_t {
-  kNormal = 1,
-  kUnknown,
-  kControl,
-  kUserDefined,
-  kUnused,
-  kByte,
-};
 
 // Throws: llama.cpp has no such tokenizer.
 template <class... Args>
