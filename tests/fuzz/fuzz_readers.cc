@@ -1,6 +1,6 @@
 // Readers of hostile input, driven by libFuzzer: gxp_fuzz --reader=NAME, NAME one of
-// topology_sources(), "any" (a topology, as the content decides), of find_checkpoint_input(), or of
-// find_data_input().
+// topology_sources(), "any" (a topology, as the content decides), of find_checkpoint_input(), of
+// find_data_input(), or of find_tokenizer_input().
 // Whatever the bytes, a reader makes something or says what is wrong; what it has made can be used.
 // A topology can be written and drawn.
 #include <cstdio>
@@ -17,6 +17,7 @@
 #include "tests/fuzz/checkpoint_inputs.h"
 #include "tests/fuzz/data_inputs.h"
 #include "tests/fuzz/pickle_mutator.h"
+#include "tests/fuzz/tokenizer_inputs.h"
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 
@@ -64,6 +65,7 @@ void use(const Topology& topology) {
 bool choose(std::string_view name) {
   if (name == "any") return true;
   checkpoint = find_checkpoint_input(name);
+  if (!checkpoint) checkpoint = find_tokenizer_input(name);
   read_data = find_data_input(name);
   if (checkpoint || read_data) {
     set_log_level(LogLevel::kError);
