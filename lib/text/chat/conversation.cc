@@ -1,0 +1,281 @@
+#include "lib/text/chat/conversation.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/text/joined.h"
+
+namespace gxp {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kShareGptRoles = {{
+    {"system", "system"},
+    {"human", "user"},
+    {"user", "user"},
+    {"gpt", "assistant"},
+    {"assistant", "assistant"},
+    {"chatgpt", "assistant"},
+    {"bard", "assistant"},
+    {"bing", "assistant"},
+    {"model", "assistant"},
+    {"tool", "tool"},
+}};
+
+// A member that is there and not null.
+const JinjaValue* find_member(const JinjaDict& object, std::string_view key) {
+  const JinjaValue* value = object.find(key);
+  return value == nullptr || value->is_none() ? nullptr : value;
+}
+
+const std::string& text_member(const JinjaDict& object, std::string_view key,
+                               const std::string& where) {
+  const JinjaValue* value = find_member(object, key);
+  if (value == nullptr) fail(ErrorKind::kCorrupt, "read {}: {} is missing", where, key);
+  if (value->text() == nullptr)
+    fail(ErrorKind::kCorrupt, "read {}: {} is a {}, not a text", where, key, kind_of(*value));
+  return *value->text();
+}
+
+JinjaDict message_of(std::string_view role, std::string_view content) {
+  JinjaDict message;
+  message.set("role", role);
+  message.set("content", content);
+  return message;
+}
+
+class ExampleReader {
+ public:
+  ExampleReader(const JinjaDict& object, const std::string& where)
+      : object_(object), where_(where) {}
+
+  Conversation read_messages(const JinjaValue& messages) {
+    add_system();
+    add_all(messages, true);
+    return finish();
+  }
+
+  Conversation read_prompt_and_completion(const JinjaValue& prompt, const JinjaValue& completion) {
+    add_all(prompt, false);
+    add_all(completion, true);
+    return finish();
+  }
+
+  Conversation read_alpaca() {
+    const JinjaValue* history = find_member(object_, "history");
+    if (history != nullptr && is_true(*history))
+      fail(ErrorKind::kCorrupt, "read {}: Alpaca examples with a history are not supported",
+           where_);
+    add_system();
+    std::string question = text_member(object_, "instruction", where_);
+    if (find_member(object_, "input") != nullptr) {
+      const std::string& input = text_member(object_, "input", where_);
+      if (!input.empty()) question += "\n\n" + input;
+    }
+    add(message_of("user", question), false);
+    add(message_of("assistant", text_member(object_, "output", where_)), true);
+    return finish();
+  }
+
+ private:
+  // A system message beside the others.
+  void add_system() {
+    if (find_member(object_, "system") == nullptr) return;
+    const std::string& system = text_member(object_, "system", where_);
+    if (!system.empty()) add(message_of("system", system), false);
+  }
+
+  void add_all(const JinjaValue& messages, bool count) {
+    const JinjaList* list = messages.list();
+    if (list == nullptr)
+      fail(ErrorKind::kCorrupt, "read {}: a list of messages was expected, not a {}", where_,
+           kind_of(messages));
+    if (list->items.empty()) fail(ErrorKind::kCorrupt, "read {}: there are no messages", where_);
+    const bool has_system = !list_.items.empty() && trained_.size() == 1 && count;
+    for (const JinjaValue& message : list->items) {
+      if (message.dict() == nullptr)
+        fail(ErrorKind::kCorrupt, "read {}: {} is a {}, not an object", where_, place(),
+             kind_of(message));
+      add(with_role(*message.dict()), count);
+      if (has_system && trained_.size() == 2 && role_of(list_.items[1]) == "system" &&
+          role_of(list_.items[0]) == "system")
+        fail(ErrorKind::kCorrupt,
+             "read {}: there is a system message both among the messages and beside them", where_);
+    }
+  }
+
+  [[nodiscard]] std::string place() const { return fmt::format("message {}", trained_.size() + 1); }
+
+  static const std::string& role_of(const JinjaValue& message) {
+    return *message.dict()->find("role")->text();
+  }
+
+  // ShareGPT's members by the names that templates know; all others stay.
+  JinjaDict with_role(const JinjaDict& message) {
+    if (find_member(message, "from") == nullptr || message.find("role") != nullptr) return message;
+    const std::string& from = text_member(message, "from", where_ + ", " + place());
+    const auto* const known =
+        std::ranges::find(kShareGptRoles, from, [](const auto& row) { return row.first; });
+    if (known == kShareGptRoles.end())
+      fail(ErrorKind::kCorrupt,
+           "read {}: {} is from '{}', which is not known; system, human, gpt and tool are", where_,
+           place(), from);
+    JinjaDict renamed;
+    for (const auto& [key, value] : message.entries()) {
+      if (key == "from") {
+        renamed.set("role", known->second);
+      } else {
+        renamed.set(key == "value" ? "content" : std::string_view(key), value);
+      }
+    }
+    return renamed;
+  }
+
+  void check_content(const JinjaDict& message, const std::string& role) {
+    const JinjaValue* content = find_member(message, "content");
+    if (content == nullptr) {
+      if (role == "assistant" && find_member(message, "tool_calls") != nullptr) return;
+      fail(ErrorKind::kCorrupt, "read {}: {} has no content", where_, place());
+    }
+    if (content->text() != nullptr) return;
+    if (content->list() == nullptr || content->list()->items.empty())
+      fail(ErrorKind::kCorrupt, "read {}: the content of {} is neither a text nor a list of parts",
+           where_, place());
+    for (const JinjaValue& part : content->list()->items) check_part(part);
+  }
+
+  void check_part(const JinjaValue& part) {
+    const JinjaValue* type = part.dict() == nullptr ? nullptr : part.dict()->find("type");
+    const std::string kind = type == nullptr || type->text() == nullptr ? "" : *type->text();
+    const JinjaValue* text = kind == "text" ? part.dict()->find("text") : nullptr;
+    if (text == nullptr || text->text() == nullptr)
+      fail(ErrorKind::kCorrupt, "read {}: {} has a part of type '{}'; only text is supported",
+           where_, place(), kind);
+  }
+
+  // OpenAI's weight of a message: 0 or 1.
+  bool read_weight(const JinjaDict& message, const std::string& role) {
+    const JinjaValue* weight = find_member(message, "weight");
+    const bool is_assistant = role == "assistant";
+    if (weight == nullptr) return is_assistant;
+    const std::optional<double> value = weight->number();
+    if (!value || (*value != 0 && *value != 1) || (*value == 1 && !is_assistant))
+      fail(ErrorKind::kCorrupt,
+           "read {}: the weight of {} is not supported: 0 and, of an assistant, 1 are", where_,
+           place());
+    return *value == 1;
+  }
+
+  void add(JinjaDict message, bool count) {
+    const std::string& role = text_member(message, "role", where_ + ", " + place());
+    check_content(message, role);
+    const bool counts = read_weight(message, role) && count;
+    list_.items.emplace_back(std::move(message));
+    trained_.push_back(counts);
+  }
+
+  Conversation finish() {
+    if (std::ranges::find(trained_, true) == trained_.end())
+      fail(ErrorKind::kCorrupt,
+           "read {}: no message of an assistant is to be learned, so no token has a loss", where_);
+    Conversation conversation{
+        .messages = std::move(list_), .trained = std::move(trained_), .variables = {}};
+    for (const char* name : {"tools", "documents"}) {
+      const JinjaValue* value = find_member(object_, name);
+      if (value == nullptr) continue;
+      if (value->list() == nullptr)
+        fail(ErrorKind::kCorrupt, "read {}: {} is a {}, not a list", where_, name, kind_of(*value));
+      if (!value->list()->items.empty()) conversation.variables.set(name, *value);
+    }
+    add_variables(conversation.variables);
+    return conversation;
+  }
+
+  void add_variables(JinjaDict& variables) {
+    const JinjaValue* more = find_member(object_, "chat_template_kwargs");
+    if (more == nullptr) return;
+    if (more->dict() == nullptr)
+      fail(ErrorKind::kCorrupt, "read {}: chat_template_kwargs is a {}, not an object", where_,
+           kind_of(*more));
+    for (const auto& [name, value] : more->dict()->entries()) {
+      if (name == "messages" || name == "add_generation_prompt")
+        fail(ErrorKind::kCorrupt, "read {}: chat_template_kwargs cannot have '{}'", where_, name);
+      variables.set(name, value);
+    }
+  }
+
+  const JinjaDict& object_;
+  const std::string& where_;
+  JinjaList list_;
+  std::vector<bool> trained_;
+};
+
+ChatExample read_pair(const JinjaDict& object, const std::string& where) {
+  const JinjaValue& prompt = *find_member(object, "prompt");
+  const JinjaValue& completion = *find_member(object, "completion");
+  if (prompt.text() != nullptr && completion.text() != nullptr)
+    return {ChatKind::kPromptCompletion, PromptCompletion{*prompt.text(), *completion.text()}};
+  if (prompt.text() != nullptr || completion.text() != nullptr)
+    fail(ErrorKind::kCorrupt,
+         "read {}: prompt is a {} and completion a {}; both must be of one kind", where,
+         kind_of(prompt), kind_of(completion));
+  return {ChatKind::kPromptCompletionChat,
+          ExampleReader(object, where).read_prompt_and_completion(prompt, completion)};
+}
+
+bool is_share_gpt(const JinjaValue& messages) {
+  const JinjaList* list = messages.list();
+  const JinjaDict* first = list == nullptr || list->items.empty() ? nullptr : list->items[0].dict();
+  return first != nullptr && first->find("from") != nullptr;
+}
+
+[[noreturn]] void refuse_preferences(const JinjaDict& object, const std::string& where) {
+  std::vector<std::string> names;
+  for (const auto& entry : object.entries()) names.push_back(entry.first);
+  fail(ErrorKind::kCorrupt,
+       "read {}: it has the fields {}: preference pairs (chosen, rejected) are not for next-token "
+       "training",
+       where, joined(names, ", "));
+}
+
+}  // namespace
+
+std::string_view words_for(ChatKind kind) {
+  switch (kind) {
+    case ChatKind::kMessages:
+      return "chats, messages";
+    case ChatKind::kConversations:
+      return "chats, messages under the name conversations";
+    case ChatKind::kShareGpt:
+      return "chats, ShareGPT";
+    case ChatKind::kAlpaca:
+      return "Alpaca";
+    case ChatKind::kPromptCompletion:
+      return "prompt and completion";
+    case ChatKind::kPromptCompletionChat:
+      return "prompt and completion as messages";
+  }
+  return "";
+}
+
+std::optional<ChatExample> read_chat_example(const JinjaValue& object, const std::string& where) {
+  if (object.dict() == nullptr) return std::nullopt;
+  const JinjaDict& members = *object.dict();
+  const auto has = [&](std::string_view key) { return find_member(members, key) != nullptr; };
+  if (has("chosen") || has("rejected")) refuse_preferences(members, where);
+  const bool is_plain = has("messages");
+  if (is_plain || has("conversations")) {
+    const JinjaValue& messages = *members.find(is_plain ? "messages" : "conversations");
+    const ChatKind kind = is_share_gpt(messages) ? ChatKind::kShareGpt
+                          : is_plain             ? ChatKind::kMessages
+                                                 : ChatKind::kConversations;
+    return ChatExample{kind, ExampleReader(members, where).read_messages(messages)};
+  }
+  if (has("prompt") && has("completion")) return read_pair(members, where);
+  if (has("instruction") && has("output"))
+    return ChatExample{ChatKind::kAlpaca, ExampleReader(members, where).read_alpaca()};
+  return std::nullopt;
+}
+
+}  // namespace gxp

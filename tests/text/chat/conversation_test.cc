@@ -1,0 +1,142 @@
+#include "lib/text/chat/conversation.h"
+
+#include <map>
+
+#include "tests/catch.h"
+#include "tests/error_of.h"
+#include "tests/text/chat/chat_samples.h"
+
+namespace gxp {
+namespace {
+
+std::optional<ChatExample> example(const std::string& json) {
+  return read_chat_example(parse_jinja_json(json, "json"), "data.jsonl, line 7");
+}
+
+// "system: System 0\nuser: ...", with * before what counts.
+std::string words_for(const Conversation& conversation) {
+  std::string text;
+  for (size_t at_message = 0; at_message < conversation.trained.size(); ++at_message) {
+    const JinjaValue& message = conversation.messages.list()->items[at_message];
+    const JinjaValue& content = at(message, "content");
+    const JinjaValue& words =
+        content.list() != nullptr ? at(content.list()->items[0], "text") : content;
+    text += fmt::format("{}{}: {}\n", conversation.trained[at_message] ? "*" : "",
+                        *at(message, "role").text(), *words.text());
+  }
+  return text;
+}
+
+std::vector<std::string> conversations_of(const std::string& file, ChatKind kind) {
+  std::vector<std::string> found;
+  for (const JinjaValue& object : json_lines("examples/" + file)) {
+    const std::optional<ChatExample> read = read_chat_example(object, file);
+    REQUIRE(read.has_value());
+    CHECK(read->kind == kind);
+    found.push_back(words_for(std::get<Conversation>(read->content)));
+  }
+  return found;
+}
+
+const std::string kUser = R"({"role": "user", "content": "a"})";
+const std::string kAssistant = R"({"role": "assistant", "content": "b"})";
+
+}  // namespace
+
+TEST_CASE("conversations are the same in each spelling", "[text]") {
+  const std::vector<std::string> messages = conversations_of("messages.jsonl", ChatKind::kMessages);
+  REQUIRE(messages.size() == 9);
+  CHECK(messages[0].starts_with("system: System 0\nuser: Question 0.0: "));
+  CHECK(messages[0].find("\n*assistant: Answer 0.0: ") != std::string::npos);
+  CHECK(conversations_of("sharegpt.jsonl", ChatKind::kShareGpt) == messages);
+  CHECK(conversations_of("conversations_role_content.jsonl", ChatKind::kConversations) == messages);
+  CHECK(conversations_of("content_parts.jsonl", ChatKind::kMessages) == messages);
+}
+
+TEST_CASE("of a prompt and a completion in messages the completion alone counts", "[text]") {
+  for (const std::string& text :
+       conversations_of("prompt_completion_chat.jsonl", ChatKind::kPromptCompletionChat)) {
+    CHECK(std::ranges::count(text, '*') >= 1);
+    CHECK(text.substr(text.rfind("*assistant")).find("user:") == std::string::npos);
+    CHECK(text.find("*assistant") == text.rfind("*assistant"));
+  }
+}
+
+TEST_CASE("a prompt and a completion in texts stay apart", "[text]") {
+  for (const JinjaValue& object : json_lines("examples/prompt_completion.jsonl")) {
+    const std::optional<ChatExample> read = read_chat_example(object, "file");
+    REQUIRE(read.has_value());
+    CHECK(read->kind == ChatKind::kPromptCompletion);
+    CHECK(std::get<PromptCompletion>(read->content).prompt == *at(object, "prompt").text());
+    CHECK(std::get<PromptCompletion>(read->content).completion == *at(object, "completion").text());
+  }
+}
+
+TEST_CASE("an Alpaca example is a question and its answer", "[text]") {
+  const std::vector<std::string> read = conversations_of("alpaca.jsonl", ChatKind::kAlpaca);
+  REQUIRE(read.size() == 6);
+  CHECK(read[0] == "user: Translate to French.\n\ncheese\n*assistant: fromage\n");
+  CHECK(read[1].starts_with("user: Write a haiku.\n*assistant: "));
+  CHECK(read[2] == "system: Be exact.\nuser: Add.\n\n1\n2\n*assistant: 3\n");
+}
+
+TEST_CASE("bad examples are refused with the reason and the place", "[text]") {
+  const std::map<std::string, std::string> kBad = {
+      {R"({"messages": []})", "there are no messages"},
+      {R"({"messages": "x"})", "a list of messages was expected, not a text"},
+      {R"({"messages": [3]})", "message 1 is a integer, not an object"},
+      {R"({"messages": [{"role": "user"}]})", "message 1 has no content"},
+      {R"({"messages": [{"content": "x"}]})", "message 1: role is missing"},
+      {R"({"messages": [{"role": 1, "content": "x"}]})",
+       "message 1: role is a integer, not a text"},
+      {R"({"messages": [{"role": "user", "content": 1}]})",
+       "the content of message 1 is neither a text nor a list"},
+      {R"({"messages": [{"role": "user", "content": []}]})", "the content of message 1 is neither"},
+      {R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})",
+       "a part of type 'image_url'; only text is supported"},
+      {R"({"messages": [{"role": "user", "content": "only a question"}]})", "no token has a loss"},
+      {R"({"messages": [{"role": "assistant", "content": "x", "weight": 0}]})",
+       "no token has a loss"},
+      {R"({"messages": [{"role": "assistant", "content": "x", "weight": 0.5}]})",
+       "the weight of message 1 is not supported"},
+      {R"({"messages": [)" + kUser + "," + kAssistant + R"(], "tools": "x"})",
+       "tools is a text, not a list"},
+      {R"({"messages": [{"role": "system", "content": "x"}, )" + kAssistant +
+           R"(], "system": "y"})",
+       "both among the messages and beside them"},
+      {R"({"conversations": [{"from": "judge", "value": "x"}]})",
+       "message 1 is from 'judge', which is not known"},
+      {R"({"conversations": [{"from": "human"}]})", "message 1 has no content"},
+      {R"({"prompt": "x", "completion": [)" + kAssistant + "]}", "both must be of one kind"},
+      {R"({"instruction": "x", "output": 3})", "output is a integer, not a text"},
+      {R"({"instruction": "x", "output": "y", "history": [["a", "b"]]})",
+       "a history are not supported"},
+      {R"({"prompt": "p", "chosen": "c", "rejected": "r"})",
+       "it has the fields prompt, chosen, rejected: preference pairs"},
+  };
+  for (const auto& [json, words] : kBad) {
+    const Caught caught = error_of([&] { example(json); });
+    CAPTURE(json, caught.message);
+    CHECK(caught.kind == ErrorKind::kCorrupt);
+    CHECK(caught.says(words));
+    CHECK(caught.says("read data.jsonl, line 7"));
+  }
+}
+
+TEST_CASE("objects without members of chat data are no examples", "[text]") {
+  for (const char* json : {R"({"text": "x"})", "{}", R"({"prompt": "x"})",
+                           R"({"messages": null, "text": "x"})", "[1]"})
+    CHECK_FALSE(example(json).has_value());
+}
+
+TEST_CASE("tools, a system text and weights beside messages are kept", "[text]") {
+  const auto read = example(
+      R"({"system": "s", "conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b", "weight": 0},
+      {"from": "tool", "value": "c"}, {"from": "model", "value": "d", "extra": 1}], "tools": [{"x": 1}], "chat_template_kwargs": {"k": true}})");
+  const Conversation& conversation = std::get<Conversation>(read->content);
+  CHECK(words_for(conversation) == "system: s\nuser: a\nassistant: b\ntool: c\n*assistant: d\n");
+  CHECK(at(conversation.messages.list()->items[4], "extra").integer() == 1);
+  CHECK(to_python_json(conversation.variables, {}) == R"({"tools": [{"x": 1}], "k": true})");
+}
+
+}  // namespace gxp
