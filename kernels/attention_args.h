@@ -44,7 +44,8 @@ inline float default_scale(const AttentionShape& shape) {
 }
 
 // Elements behind void pointers are of `dtype`, f32, bf16 or f16; arithmetic is in f32. The scores'
-// scale is not 0, and their window, if there is one, is smaller than `positions`.
+// scale is not 0, and their window, if there is one, is smaller than `positions`. document_begin is
+// (B, T) as kernels/ops.h has it, or null.
 struct AttentionForward {
   AttentionShape shape;
   DType dtype;
@@ -52,6 +53,7 @@ struct AttentionForward {
   AttentionRows<const void> in;
   void* out;   // (B, T, heads * head_size)
   float* lse;  // (B, heads, T)
+  const int32_t* document_begin;
 };
 
 // The positions of `shape` are those of the queries. The window is smaller than positions().
@@ -78,6 +80,7 @@ struct AttentionBackward {
   const void* dout;
   AttentionRows<void> gradients;
   float* delta;  // (B, heads, T): row sums of dout * out
+  const int32_t* document_begin;
 };
 
 // Whether scores are just products by the default scale.

@@ -60,6 +60,14 @@ struct Tensors {
     return reinterpret_cast<Float>(tensor.memory.data);
   }
 
+  // (B, T) i32, or null where there is none.
+  [[nodiscard]] const int32_t* begins_of(const ConstTensor& document_begin) const {
+    if (document_begin.memory.data == nullptr) return nullptr;
+    GXP_ASSERT(document_begin.dtype == DType::kI32 && document_begin.memory.space == space);
+    GXP_ASSERT(document_begin.count() == shape.batch * shape.positions);
+    return reinterpret_cast<const int32_t*>(document_begin.memory.data);
+  }
+
   template <class Void, class AnyTensor>
   AttentionRows<Void> rows_of(const GroupedHeads<AnyTensor>& in) const {
     GXP_ASSERT(in.layout == HeadLayout::kSeparate || in.keys.memory.data == in.queries.memory.data);
@@ -96,12 +104,12 @@ struct Tensors {
 }  // namespace
 
 void AttentionOps::attention_forward(Tensor out, Tensor lse, const GroupedHeads<ConstTensor>& in,
-                                     const AttentionScores& scores) {
+                                     const AttentionScores& scores, ConstTensor document_begin) {
   const AttentionShape shape = shape_of(in);
   const Tensors tensors = {space_, in.queries.dtype, shape};
   attend(AttentionForward{shape, tensors.dtype, resolved(scores, shape, shape.positions),
                           tensors.rows_of<const void>(in), tensors.outs_of(out),
-                          tensors.sums_of(lse)});
+                          tensors.sums_of(lse), tensors.begins_of(document_begin)});
   raise_largest(out);
 }
 
@@ -122,7 +130,7 @@ void AttentionOps::attention_cached(Tensor out, const GroupedHeads<ConstTensor>&
 void AttentionOps::attention_backward(const GroupedHeads<Tensor>& gradients, Tensor scratch,
                                       ConstTensor dout, const GroupedHeads<ConstTensor>& in,
                                       ConstTensor out, ConstTensor lse,
-                                      const AttentionScores& scores) {
+                                      const AttentionScores& scores, ConstTensor document_begin) {
   GXP_ASSERT(gradients.heads == in.heads && gradients.kv_heads == in.kv_heads);
   GXP_ASSERT(gradients.layout == in.layout);
   const AttentionShape shape = shape_of(in);
@@ -130,7 +138,8 @@ void AttentionOps::attention_backward(const GroupedHeads<Tensor>& gradients, Ten
   attend(AttentionBackward{shape, tensors.dtype, resolved(scores, shape, shape.positions),
                            tensors.rows_of<const void>(in), tensors.outs_of(out),
                            tensors.sums_of(lse), tensors.outs_of(dout),
-                           tensors.rows_of<void>(gradients), tensors.sums_of(scratch)});
+                           tensors.rows_of<void>(gradients), tensors.sums_of(scratch),
+                           tensors.begins_of(document_begin)});
   raise_largest(gradients.queries);
   if (in.layout != HeadLayout::kSeparate) return;
   raise_largest(gradients.keys);

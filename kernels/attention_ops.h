@@ -12,12 +12,12 @@ class AttentionOps : public virtual Ops {
   explicit AttentionOps(MemorySpace space) : space_(space) {}
 
   void attention_forward(Tensor out, Tensor lse, const GroupedHeads<ConstTensor>& in,
-                         const AttentionScores& scores) override;
+                         const AttentionScores& scores, ConstTensor document_begin) override;
   void attention_cached(Tensor out, const GroupedHeads<ConstTensor>& in, size_t first,
                         const AttentionScores& scores) override;
   void attention_backward(const GroupedHeads<Tensor>& gradients, Tensor scratch, ConstTensor dout,
                           const GroupedHeads<ConstTensor>& in, ConstTensor out, ConstTensor lse,
-                          const AttentionScores& scores) override;
+                          const AttentionScores& scores, ConstTensor document_begin) override;
 
  protected:
   virtual void attend(const AttentionForward& args) = 0;

@@ -24,11 +24,13 @@ std::vector<AttentionSlice> cut(const AttentionShape& batch, size_t rows, size_t
 }  // namespace
 
 // cuDNN reads rows of heads 16 bytes at a time.
-Support cudnn_takes(DType dtype, size_t head_size, const AttentionScores& scores) {
+Support cudnn_takes(DType dtype, size_t head_size, const AttentionScores& scores,
+                    bool has_documents) {
   if (dtype == DType::kF32) return {false, "it computes in halves"};
   if (head_size % 8 != 0) return {false, "heads are not a multiple of 8 channels"};
   if (scores.window != 0) return {false, "its graph has no sliding window"};
   if (scores.cap != 0) return {false, "its graph has no cap of scores"};
+  if (has_documents) return {false, "its graph has one document in a row"};
   return {};
 }
 

@@ -13,8 +13,10 @@
 namespace gxp {
 
 // Whether cuDNN computes attention of such heads and scores, and else why not: it takes any scale,
-// but neither a window, unless that is no smaller than the positions, which is 0 here, nor a cap.
-Support cudnn_takes(DType dtype, size_t head_size, const AttentionScores& scores);
+// but neither a window, unless that is no smaller than the positions, which is 0 here, nor a cap, nor
+// rows of several documents.
+Support cudnn_takes(DType dtype, size_t head_size, const AttentionScores& scores,
+                    bool has_documents);
 
 // A part of a batch that is one call of cuDNN: rows with all heads, or groups of one row's heads.
 struct AttentionSlice {

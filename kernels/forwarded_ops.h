@@ -26,8 +26,8 @@ class ForwardedOps : public Ops {
   }
   void apply(const ElementwiseCall& call) override { return run(call_of(call), &Ops::apply, call); }
   void rotate(Tensor x, const HeadColumns& heads, const Rotary& rotary, float direction,
-              size_t first) override {
-    return run(OpsCall::kRotation, &Ops::rotate, x, heads, rotary, direction, first);
+              const RotatedPositions& positions) override {
+    return run(OpsCall::kRotation, &Ops::rotate, x, heads, rotary, direction, positions);
   }
   void layernorm_forward(Tensor out, Tensor mean, Tensor rstd, ConstTensor x, ConstTensor weight,
                          ConstTensor bias, float eps) override {
@@ -52,8 +52,8 @@ class ForwardedOps : public Ops {
     return run(OpsCall::kNormBackward, &Ops::rmsnorm_backward, norm);
   }
   void attention_forward(Tensor out, Tensor lse, const GroupedHeads<ConstTensor>& in,
-                         const AttentionScores& scores) override {
-    return run(OpsCall::kAttention, &Ops::attention_forward, out, lse, in, scores);
+                         const AttentionScores& scores, ConstTensor document_begin) override {
+    return run(OpsCall::kAttention, &Ops::attention_forward, out, lse, in, scores, document_begin);
   }
   void attention_cached(Tensor out, const GroupedHeads<ConstTensor>& in, size_t first,
                         const AttentionScores& scores) override {
@@ -61,19 +61,19 @@ class ForwardedOps : public Ops {
   }
   void attention_backward(const GroupedHeads<Tensor>& gradients, Tensor scratch, ConstTensor dout,
                           const GroupedHeads<ConstTensor>& in, ConstTensor out, ConstTensor lse,
-                          const AttentionScores& scores) override {
+                          const AttentionScores& scores, ConstTensor document_begin) override {
     return run(OpsCall::kAttentionBackward, &Ops::attention_backward, gradients, scratch, dout, in,
-               out, lse, scores);
+               out, lse, scores, document_begin);
   }
   void embedding_forward(Tensor out, ConstTensor tokens, ConstTensor token_table,
-                         ConstTensor position_table) override {
+                         ConstTensor position_table, ConstTensor document_begin) override {
     return run(OpsCall::kEmbedding, &Ops::embedding_forward, out, tokens, token_table,
-               position_table);
+               position_table, document_begin);
   }
   void embedding_backward(Tensor dtoken_table, Tensor dposition_table, ConstTensor dout,
-                          ConstTensor tokens, int padding) override {
+                          ConstTensor tokens, int padding, ConstTensor document_begin) override {
     return run(OpsCall::kEmbedding, &Ops::embedding_backward, dtoken_table, dposition_table, dout,
-               tokens, padding);
+               tokens, padding, document_begin);
   }
   void classifier(Tensor logits, Tensor losses, ConstTensor targets, float scale) override {
     return run(OpsCall::kClassifier, &Ops::classifier, logits, losses, targets, scale);

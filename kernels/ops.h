@@ -19,6 +19,11 @@
 //              StreamOutputs::rounded, x of rotate(), or what an activation function writes; a
 //              product in 8 bits takes it from there instead of reading the operand for it. For a
 //              backend that multiplies codes; others leave the places alone.
+//   Documents  a row may hold several documents, one behind the other. document_begin(B, T) i32 has, for
+//              each position of a row, the position where its document begins. An operation that
+//              takes it computes what it would for each document in a row of its own: position t is
+//              position t - document_begin[t] of its document. Left out (empty): a row is one
+//              document.
 //   Gradients  of parameters are ADDED to their tensor (they accumulate over micro-batches and
 //              uses); gradients of activations are stored. A parameter gradient of a norm or an
 //              embedding may be left out: an empty tensor (memory.data == nullptr).
@@ -203,6 +208,13 @@ struct HeadColumns {
   size_t first, count, size, stride;
 };
 
+// The positions of the rows that rotate() turns: those from `first` on, of the row or, with
+// `document_begin`, of each document.
+struct RotatedPositions {
+  size_t first = 0;
+  ConstTensor document_begin = {};
+};
+
 struct ElementwiseCall;  // kernels/elementwise.h
 struct PackedAdamW;      // likewise
 
@@ -307,17 +319,21 @@ class Ops {
   void rope_backward(Tensor dx, const HeadColumns& heads, const Rotary& rotary) {
     rotate(dx, heads, rotary, -1.0f);
   }
-  // Both: `direction` times the angle. x begins at position `first`.
+  // Both: `direction` times the angle.
   virtual void rotate(Tensor x, const HeadColumns& heads, const Rotary& rotary, float direction,
-                      size_t first = 0) = 0;
+                      const RotatedPositions& positions = {}) = 0;
 
   // Causal self-attention; tiles with online softmax (Milakov & Gimelshein, arXiv:1805.02867; Dao,
   // arXiv:2307.08691), so T x T never exists for the batch. out(B, T, H * D). lse(B, H, T): log of
   // the softmax's denominator, kept for backward.
   // With half types a backend may round probabilities, and gradients of scores, to the tensors'
   // type before it multiplies with them.
+  // A document that begins at a multiple of 64 positions of its row has the bits that it has in a row
+  // of its own; the sums of others are added in another order. Other documents' numbers change no
+  // bit of it if they are finite.
   virtual void attention_forward(Tensor out, Tensor lse, const GroupedHeads<ConstTensor>& in,
-                                 const AttentionScores& scores = {}) = 0;
+                                 const AttentionScores& scores = {},
+                                 ConstTensor document_begin = {}) = 0;
   // The same for the last few positions: queries (B, T, ...) of the positions from `first` on, over
   // keys and values (B, P, ...) of the positions from 0 on, of which those behind the last query's
   // are not read. With one array, that of keys and values is another one than that of queries.
@@ -328,17 +344,20 @@ class Ops {
   virtual void attention_backward(const GroupedHeads<Tensor>& gradients, Tensor scratch,
                                   ConstTensor dout, const GroupedHeads<ConstTensor>& in,
                                   ConstTensor out, ConstTensor lse,
-                                  const AttentionScores& scores = {}) = 0;
+                                  const AttentionScores& scores = {},
+                                  ConstTensor document_begin = {}) = 0;
 
   // out(B, T, C) = token_table[tokens] + position_table[0 .. T). tokens(B, T) i32, all below V.
   // Without a table of positions (memory.data == nullptr) there is nothing to add, here and below.
   virtual void embedding_forward(Tensor out, ConstTensor tokens, ConstTensor token_table,
-                                 ConstTensor position_table) = 0;
+                                 ConstTensor position_table, ConstTensor document_begin = {}) = 0;
   // dtoken_table(V, C) and dposition_table(P >= T, C) +=, in the rows' order (deterministic). Of a
-  // token's rows a backend may sum the second 256, the third and so on first, and add these sums.
+  // token's rows, and of a position's in documents, a backend may sum the second 256, the third and
+  // so on first, and add these sums.
   // The rows of the token `padding` add nothing to its row; -1: all do.
   virtual void embedding_backward(Tensor dtoken_table, Tensor dposition_table, ConstTensor dout,
-                                  ConstTensor tokens, int padding = -1) = 0;
+                                  ConstTensor tokens, int padding = -1,
+                                  ConstTensor document_begin = {}) = 0;
 
   // Fused classifier: logits(N, V) become, in place, (softmax - onehot(target)) * scale.
   // losses(N) f32 = -log softmax(logits)[target]. targets(N) i32; a negative target counts as loss

@@ -34,5 +34,9 @@ inline const int32_t* indices_of(const ConstTensor& tensor, size_t count) {
   GXP_ASSERT(tensor.dtype == DType::kI32 && tensor.count() == count);
   return tensor.data<int32_t>();
 }
+// The same, or null if the tensor is empty.
+inline const int32_t* indices_or_null(const ConstTensor& tensor, size_t count) {
+  return tensor.memory.data == nullptr ? nullptr : indices_of(tensor, count);
+}
 
 }  // namespace gxp

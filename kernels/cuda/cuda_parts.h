@@ -62,13 +62,13 @@ class CudaTokens : public virtual Ops {
   explicit CudaTokens(CudaQueue& queue) : queue_(queue) {}
 
   void embedding_forward(Tensor out, ConstTensor tokens, ConstTensor token_table,
-                         ConstTensor position_table) override;
+                         ConstTensor position_table, ConstTensor document_begin) override;
   void embedding_backward(Tensor dtoken_table, Tensor dposition_table, ConstTensor dout,
-                          ConstTensor tokens, int padding) override;
+                          ConstTensor tokens, int padding, ConstTensor document_begin) override;
   void classifier(Tensor logits, Tensor losses, ConstTensor targets, float scale) override;
   void classifier_loss(Tensor losses, ConstTensor logits, ConstTensor targets) override;
   void rotate(Tensor x, const HeadColumns& heads, const Rotary& rotary, float direction,
-              size_t first) override;
+              const RotatedPositions& positions) override;
 
  private:
   // A table for each Rotary that was asked for, a few in a model.

@@ -83,5 +83,9 @@ inline const int32_t* cuda_indices(const ConstTensor& tensor, size_t count) {
   GXP_ASSERT(tensor.dtype == DType::kI32);
   return cuda_vector<int32_t>(tensor, count);
 }
+// The same, or null if the tensor is empty.
+inline const int32_t* cuda_indices_or_null(const ConstTensor& tensor, size_t count) {
+  return tensor.memory.data == nullptr ? nullptr : cuda_indices(tensor, count);
+}
 
 }  // namespace gxp

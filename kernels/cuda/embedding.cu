@@ -14,7 +14,8 @@ template <class Token, class Position>
 struct Tables {
   const Token* tokens;
   const Position* positions;  // or null
-  size_t position_count;
+  size_t position_count;      // of a row of the batch
+  const int32_t* begins;      // of the rows' documents, or null
 };
 
 // A block has a row.
@@ -25,10 +26,10 @@ __global__ void embedding_kernel(TokenRows rows, float* out, Tables<Token, Posit
   if (lies_outside && threadIdx.x == 0) *rows.outside = 1;
   float* const to = out + blockIdx.x * rows.columns;
   const Token* const by_token = tables.tokens + token * rows.columns;
+  size_t position = blockIdx.x % tables.position_count;
+  if (tables.begins != nullptr) position -= size_t(tables.begins[blockIdx.x]);
   const Position* const by_position =
-      tables.positions == nullptr
-          ? nullptr
-          : tables.positions + blockIdx.x % tables.position_count * rows.columns;
+      tables.positions == nullptr ? nullptr : tables.positions + position * rows.columns;
   for (size_t i = size_t{threadIdx.x} * N; i < rows.columns; i += size_t{blockDim.x} * N) {
     Floats<N> sum;
     for (int j = 0; j < N; ++j) sum.at[j] = nanf("");
@@ -192,10 +193,26 @@ struct AddPositions {
   }
 };
 
+// The positions of rows in their documents.
+struct NumberPositions {
+  int32_t* numbers;
+  const int32_t* begins;
+  size_t positions;
+  template <int N>
+  __device__ void run(size_t i) const {
+    for (size_t row = i; row < i + N; ++row) numbers[row] = int32_t(row % positions) - begins[row];
+  }
+};
+
+struct RowPositions {
+  size_t count;           // of a row of the batch
+  const int32_t* begins;  // of the rows' documents, or null
+};
+
 // NaN where a token lies outside.
 cudaError_t launch_forward(cudaStream_t stream, const TokenRows& rows, float* out,
                            ConstCudaArray token_table, ConstCudaArray position_table,
-                           size_t positions) {
+                           const RowPositions& positions) {
   if (rows.rows == 0) return cudaSuccess;
   constexpr size_t kForwardThreads = 256;
   return with_element(token_table.type, [&](auto of_token) {
@@ -203,7 +220,8 @@ cudaError_t launch_forward(cudaStream_t stream, const TokenRows& rows, float* ou
       using Token = decltype(of_token);
       using Position = decltype(of_position);
       const Tables<Token, Position> tables{elements<Token>(token_table),
-                                           elements<Position>(position_table), positions};
+                                           elements<Position>(position_table), positions.count,
+                                           positions.begins};
       const bool in_fours =
           rows.columns % 4 == 0 && lie_in_fours(out, tables.tokens, tables.positions);
       const size_t groups = in_fours ? rows.columns / 4 : rows.columns;
@@ -235,6 +253,9 @@ cudaError_t launch_sums(cudaStream_t stream, const SortedRows& sorted, float* dt
 
 // Of scratch memory: the order of the rows, and behind it, lying in fours, the slots' sums.
 size_t order_elements(size_t rows) { return round_up(token_order_elements(rows), 4); }
+size_t sum_elements(size_t rows, size_t columns) {
+  return order_elements(rows) + rows / SortedRows::kPiece * columns;
+}
 
 // dtable(vocabulary, columns) += each token's rows of dout(rows, columns), but those of `padding`.
 cudaError_t launch_add_token_rows(cudaStream_t stream, const TokenRows& rows, uint32_t padding,
@@ -251,7 +272,7 @@ cudaError_t launch_add_token_rows(cudaStream_t stream, const TokenRows& rows, ui
 }  // namespace
 
 void CudaTokens::embedding_forward(Tensor out, ConstTensor tokens, ConstTensor token_table,
-                                   ConstTensor position_table) {
+                                   ConstTensor position_table, ConstTensor document_begin) {
   const size_t rows = out.shape.rows();
   const size_t columns = out.shape.columns();
   const size_t positions = tokens.shape.columns();
@@ -261,36 +282,45 @@ void CudaTokens::embedding_forward(Tensor out, ConstTensor tokens, ConstTensor t
   const TokenRows which = {rows, columns, cuda_indices(tokens, rows), token_table.shape.rows(),
                            queue_.outside_flag()};
   check_cuda(launch_forward(queue_.stream(), which, cuda_vector<float>(out, rows * columns),
-                            array_of(token_table), array_of(position_table), positions),
+                            array_of(token_table), array_of(position_table),
+                            {positions, cuda_indices_or_null(document_begin, rows)}),
              "launch embedding_forward");
 }
 
 void CudaTokens::embedding_backward(Tensor dtoken_table, Tensor dposition_table, ConstTensor dout,
-                                    ConstTensor tokens, int padding) {
-  const size_t rows = dout.shape.rows();
-  const size_t columns = dout.shape.columns();
+                                    ConstTensor tokens, int padding, ConstTensor document_begin) {
+  const size_t rows = dout.shape.rows(), columns = dout.shape.columns();
   const size_t positions = tokens.shape.columns();
   const float* const from = cuda_vector<float>(dout, rows * columns);
-  if (dtoken_table.memory.data != nullptr) {
-    const size_t vocabulary = dtoken_table.shape.rows();
-    const TokenRows which = {rows, columns, cuda_indices(tokens, rows), vocabulary,
-                             queue_.outside_flag()};
-    const size_t slots = rows / SortedRows::kPiece;
-    auto* const scratch = queue_.scratch_of<int32_t>(order_elements(rows) + slots * columns);
-    auto* const table = cuda_vector<float>(dtoken_table, vocabulary * columns);
-    check_cuda(
-        launch_add_token_rows(queue_.stream(), which, uint32_t(padding), table, from, scratch),
-        "launch embedding_backward");
+  const int32_t* const begins = cuda_indices_or_null(document_begin, rows);
+  const bool has_tokens = dtoken_table.memory.data != nullptr;
+  const bool has_positions = dposition_table.memory.data != nullptr && rows > 0;
+  const bool numbers_positions = has_positions && begins != nullptr;
+  const size_t numbers = numbers_positions ? round_up(rows, 4) : 0;
+  int32_t* const scratch = has_tokens || numbers_positions
+                               ? queue_.scratch_of<int32_t>(numbers + sum_elements(rows, columns))
+                               : nullptr;
+  const auto add = [&](const Tensor& table, const int32_t* ids, int left_out) {
+    const size_t ids_end = table.shape.rows();
+    const TokenRows which = {rows, columns, ids, ids_end, queue_.outside_flag()};
+    check_cuda(launch_add_token_rows(queue_.stream(), which, uint32_t(left_out),
+                                     cuda_vector<float>(table, ids_end * columns), from,
+                                     scratch + numbers),
+               "launch embedding_backward");
+  };
+  if (has_tokens) add(dtoken_table, cuda_indices(tokens, rows), padding);
+  if (!has_positions) return;
+  GXP_ASSERT(dposition_table.shape.rows() >= positions);
+  if (numbers_positions) {
+    const NumberPositions body{scratch, begins, positions};
+    check_cuda(for_each(queue_.stream(), rows, false, body), "launch embedding_backward");
+    return add(dposition_table, scratch, -1);
   }
-  if (dposition_table.memory.data != nullptr && rows > 0) {
-    const size_t known = dposition_table.shape.rows();
-    GXP_ASSERT(known >= positions);
-    const size_t elements = positions * columns;
-    const AddPositions body{cuda_vector<float>(dposition_table, known * columns), from,
-                            rows / positions, elements};
-    const bool in_fours = elements % 4 == 0 && lie_in_fours(body.sums, from);
-    check_cuda(for_each(queue_.stream(), elements, in_fours, body), "launch embedding_backward");
-  }
+  const size_t elements = positions * columns;
+  const AddPositions body{cuda_vector<float>(dposition_table, dposition_table.count()), from,
+                          rows / positions, elements};
+  const bool in_fours = elements % 4 == 0 && lie_in_fours(body.sums, from);
+  check_cuda(for_each(queue_.stream(), elements, in_fours, body), "launch embedding_backward");
 }
 
 }  // namespace gxp

@@ -13,9 +13,10 @@ namespace gxp {
 namespace {
 
 struct Rotation {
-  size_t rows, positions;  // row r has position first + r % positions
+  size_t rows, positions;  // row r has position first + r % positions, less begins[r]
   size_t first;
-  size_t columns;  // of x
+  const int32_t* begins;  // of the rows' documents, or null
+  size_t columns;         // of x
   HeadColumns heads;
   size_t pairs;
   const float* cosines;  // (first + positions, pairs)
@@ -28,7 +29,8 @@ struct Rotation {
 template <int N, class T>
 __global__ void rotate_kernel(Rotation rotation, T* x) {
   const size_t pairs = rotation.pairs;
-  const size_t position = rotation.first + blockIdx.x % rotation.positions;
+  size_t position = rotation.first + blockIdx.x % rotation.positions;
+  if (rotation.begins != nullptr) position -= size_t(rotation.begins[blockIdx.x]);
   const float* const cosines = rotation.cosines + position * pairs;
   const float* const sines = rotation.sines + position * pairs;
   T* const row = x + blockIdx.x * rotation.columns + rotation.heads.first;
@@ -61,15 +63,24 @@ __global__ void rotate_kernel(Rotation rotation, T* x) {
 }  // namespace
 
 void CudaTokens::rotate(Tensor x, const HeadColumns& heads, const Rotary& rotary, float direction,
-                        size_t first) {
+                        const RotatedPositions& which) {
   turned_columns(x.shape, heads, rotary);
   const size_t positions = x.shape[1], columns = x.shape.columns();
   const size_t pairs = rotary.frequencies.size();
-  const Angles& angles = angles_of(rotary, first + positions);
+  const Angles& angles = angles_of(rotary, which.first + positions);
   const auto* const cosines = reinterpret_cast<const float*>(angles.factors.memory().data);
   const float* const sines = cosines + angles.positions * pairs;
-  const Rotation rotation = {x.shape.rows(), positions, first, columns,   heads,
-                             pairs,          cosines,   sines, direction, x.largest};
+  const Rotation rotation = {.rows = x.shape.rows(),
+                             .positions = positions,
+                             .first = which.first,
+                             .begins = cuda_indices_or_null(which.document_begin, x.shape.rows()),
+                             .columns = columns,
+                             .heads = heads,
+                             .pairs = pairs,
+                             .cosines = cosines,
+                             .sines = sines,
+                             .direction = direction,
+                             .largest = x.largest};
   if (rotation.rows == 0) return;
   constexpr size_t kMostThreads = 256;
   const cudaError_t result = with_element(x.dtype, [&](auto element) {

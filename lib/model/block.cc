@@ -171,14 +171,14 @@ GroupedHeads<Tensor> DecoderBlock::make_heads(const UnitTensors& t, size_t layer
   make_input(Branch::kAttention, t);
   make_projections(t);
   GroupedHeads<Tensor> heads = saved_heads(t);
-  turn(heads, layer, 1.0f, first);
+  turn(heads, layer, 1.0f, {first, t.document_begin});
   return heads;
 }
 
 void DecoderBlock::attend(const UnitTensors& t, size_t layer) {
   ops_.attention_forward(batch_of(attention(t), t),
                          per_head(t.saved[d_.saved[BlockSaved::kLse]], t), as_const(saved_heads(t)),
-                         scores(layer));
+                         scores(layer), t.document_begin);
 }
 
 // What follows attention, up to the last products.
@@ -225,9 +225,9 @@ void DecoderBlock::make_projections(const UnitTensors& t) {
   }
 }
 
-// Queries and keys by their positions, from `first` on.
+// Queries and keys by their positions.
 void DecoderBlock::turn(const GroupedHeads<Tensor>& heads, size_t layer, float direction,
-                        size_t first) {
+                        const RotatedPositions& positions) {
   if (!d_.layers[layer].rotates) return;
   const Rotary& rotary = d_.layers[layer].is_local ? d_.local_rotary : d_.rotary;
   const size_t size = d_.head_size;
@@ -236,8 +236,8 @@ void DecoderBlock::turn(const GroupedHeads<Tensor>& heads, size_t layer, float d
   const size_t first_key = per_head                              ? size
                            : heads.layout == HeadLayout::kBlocks ? d_.query_channels()
                                                                  : 0;
-  ops_.rotate(heads.queries, {0, d_.heads, size, stride}, rotary, direction, first);
-  ops_.rotate(heads.keys, {first_key, d_.kv_heads, size, stride}, rotary, direction, first);
+  ops_.rotate(heads.queries, {0, d_.heads, size, stride}, rotary, direction, positions);
+  ops_.rotate(heads.keys, {first_key, d_.kv_heads, size, stride}, rotary, direction, positions);
 }
 
 void DecoderBlock::make_hidden(const UnitTensors& t, const Tensor& activated) {

@@ -72,7 +72,8 @@ class DecoderBlock {
   void make_rest(const UnitTensors& t, const Tensor& activated);
   void make_input(Branch branch, const UnitTensors& t);
   void make_projections(const UnitTensors& t);
-  void turn(const GroupedHeads<Tensor>& heads, size_t layer, float direction, size_t first = 0);
+  void turn(const GroupedHeads<Tensor>& heads, size_t layer, float direction,
+            const RotatedPositions& positions);
   void make_hidden(const UnitTensors& t, const Tensor& activated);
   void make_output(Branch branch, const Tensor& in, const UnitTensors& t);
   void add_output(Branch branch, const Tensor& out, const Tensor& in, const Tensor& residual,

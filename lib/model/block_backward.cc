@@ -145,9 +145,10 @@ void DecoderBlock::attention_backward(const UnitTensors& t, size_t layer) {
   ops_.attention_backward(
       gradients, per_head(t.scratch[d_.backward_scratch[kRowSums]], t), batch(dattention),
       {heads.queries, heads.keys, heads.values, heads.heads, heads.kv_heads, heads.layout},
-      batch(attention(t)), per_head(t.saved[d_.saved[BlockSaved::kLse]], t), scores(layer));
+      batch(attention(t)), per_head(t.saved[d_.saved[BlockSaved::kLse]], t), scores(layer),
+      t.document_begin);
   if (all_turn) with_places();
-  turn(gradients, layer, -1.0f);
+  turn(gradients, layer, -1.0f, {.document_begin = t.document_begin});
   heads_backward(gradients, t);
   input_backward(Branch::kAttention, t);
 }

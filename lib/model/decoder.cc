@@ -34,7 +34,8 @@ class DecoderModel final : public Model {
     if (!t.accumulate) clear(dpositions);
     const Tensor& stream = t.stream_gradient;
     if (d_.embedding_scale != 1) ops_.scale(stream, stream, float(d_.embedding_scale));
-    ops_.embedding_backward(t.gradients[0], dpositions, stream, t.tokens, d_.pad_token);
+    ops_.embedding_backward(t.gradients[0], dpositions, stream, t.tokens, d_.pad_token,
+                            t.document_begin);
   }
 
   void loss(const UnitTensors& t, float scale) override {
@@ -62,7 +63,7 @@ class DecoderModel final : public Model {
   void embed(const UnitTensors& t, size_t first) {
     Tensor positions = positions_of(t.parameters);
     if (d_.kind.position_table) positions = positions.rows(first, t.tokens.shape[1]);
-    ops_.embedding_forward(t.output, t.tokens, t.parameters[0], positions);
+    ops_.embedding_forward(t.output, t.tokens, t.parameters[0], positions, t.document_begin);
     if (d_.embedding_scale != 1) ops_.scale(t.output, t.output, float(d_.embedding_scale));
   }
 

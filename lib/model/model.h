@@ -39,6 +39,7 @@ struct UnitTensors {
   std::vector<Tensor> scratch;  // flat, in the order of the unit's scratch list
   Tensor tokens;                // (B, T) i32
   Tensor targets;               // (B, T) i32; negative: not counted
+  Tensor document_begin;        // (B, T) i32, as kernels/ops.h has it; not in extend()
   Tensor losses;                // (N), one loss per token
   Tensor input;                 // (B, T, C), the residual stream before the unit
   Tensor output;                // (B, T, C), the residual stream after it; of logits(): (B, V)

@@ -27,9 +27,10 @@ BackendKind kind_of(const CudaOpsOptions& options) {
 }
 
 GroupedRun computed(const CudaOpsOptions& options, size_t head_size = 64,
-                    const AttentionScores& scores = {}) {
+                    const AttentionScores& scores = {}, const Indices& document_begin = {}) {
   TestBackend ops(kind_of(options));
   GroupedRun run({3, 65, 8, head_size}, 4, {.dtype = DType::kBF16, .scores = scores});
+  run.document_begin = document_begin;
   run.run(ops);
   return run;
 }
@@ -149,6 +150,7 @@ TEST_CASE("where cuDNN cannot compute attention, gxp's kernels do, or the run sa
     size_t head_size;
     std::string reason;
     AttentionScores scores = {};
+    Indices document_begin = {};
   };
   const Row row = GENERATE(
       from_range(std::vector<Row>{{{.is_missing = true}, 64, "no such file"},
@@ -158,13 +160,17 @@ TEST_CASE("where cuDNN cannot compute attention, gxp's kernels do, or the run sa
                                   {{.extra_workspace = size_t{1} << 30}, 64, "bytes of workspace"},
                                   {{}, 20, "not a multiple of 8"},
                                   {{}, 64, "no sliding window", {.window = 64}},
-                                  {{}, 64, "no cap of scores", {.cap = 5}}}));
+                                  {{}, 64, "no cap of scores", {.cap = 5}},
+                                  {{}, 64, "one document in a row", {}, Indices(3 * 65)}}));
   CAPTURE(row.reason);
-  const GroupedRun own = computed({.attention = AttentionBy::kOwn}, row.head_size, row.scores);
+  const auto computed_by = [&](AttentionBy by) {
+    return computed({.attention = by}, row.head_size, row.scores, row.document_begin);
+  };
+  const GroupedRun own = computed_by(AttentionBy::kOwn);
   const Behaving behaving(row.behaviour);
-  CHECK_THROWS_WITH(computed({.attention = AttentionBy::kCudnn}, row.head_size, row.scores),
+  CHECK_THROWS_WITH(computed_by(AttentionBy::kCudnn),
                     Catch::Contains(row.reason) && Catch::Contains("train.attention"));
-  const GroupedRun run = computed({.attention = AttentionBy::kAuto}, row.head_size, row.scores);
+  const GroupedRun run = computed_by(AttentionBy::kAuto);
   // Where backward alone is refused, what it reads of forward is cuDNN's.
   if (row.behaviour.extra_workspace == 0) check_same_bits(run, own);
   const double rounding = 0x1p-8 / double(std::numeric_limits<float>::epsilon());

@@ -18,6 +18,10 @@ void for_tensors(GroupedHeads<AnyTensor>& in, const Visit& visit) {
   for (AnyTensor* tensor : {&in.queries, &in.keys, &in.values}) visit(*tensor);
 }
 template <class Visit>
+void for_tensors(RotatedPositions& positions, const Visit& visit) {
+  visit(positions.document_begin);
+}
+template <class Visit>
 void for_tensors(LinearGelu& layer, const Visit& visit) {
   for (Tensor* tensor : {&layer.activated, &layer.x, &layer.codes.memory}) visit(*tensor);
   for (ConstTensor* tensor : {&layer.in, &layer.weight, &layer.bias}) visit(*tensor);

@@ -94,6 +94,7 @@ struct GroupedRun {
   AttentionKind kind;
   HalfArray queries, keys, values, dout, out, dqueries, dkeys, dvalues;
   Floats lse, delta;
+  Indices document_begin;  // (batch, positions); or none
 
  private:
   void run(TestBackend& ops, const std::array<Tensor, 3>& in, const std::array<Tensor, 3>& to) {
@@ -101,10 +102,12 @@ struct GroupedRun {
     const Shape sums = {s.batch, s.heads, s.positions};
     const GroupedHeads<ConstTensor> inputs = {in[0],        in[1],         in[2],
                                               int(s.heads), int(kv_heads), kind.layout};
-    ops->attention_forward(out.tensor(wide), tensor_of(lse, sums), inputs, kind.scores);
+    const ConstTensor begins =
+        document_begin.empty() ? ConstTensor() : tensor_of(document_begin, {s.batch, s.positions});
+    ops->attention_forward(out.tensor(wide), tensor_of(lse, sums), inputs, kind.scores, begins);
     ops->attention_backward({to[0], to[1], to[2], inputs.heads, inputs.kv_heads, kind.layout},
                             tensor_of(delta, sums), dout.tensor(wide), inputs, out.tensor(wide),
-                            tensor_of(lse, sums), kind.scores);
+                            tensor_of(lse, sums), kind.scores, begins);
   }
 
   [[nodiscard]] size_t heads_in_row() const { return s.heads + 2 * kv_heads; }

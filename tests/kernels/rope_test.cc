@@ -70,7 +70,7 @@ TEST_CASE("rope begins at any position", "[kernels]") {
     CAPTURE(kind.name, c.positions, c.columns, position);
     const Floats before = random_floats(c.shape().count(), 1);
     Floats x = before;
-    ops->rotate(tensor_of(x, c.shape()), c.heads, c.rotary, 1.0f, position);
+    ops->rotate(tensor_of(x, c.shape()), c.heads, c.rotary, 1.0f, {.first = position});
     CHECK(distance_in_eps(x, turned(c, before, 1, position), 1) < 4);
   }
 }

@@ -20,6 +20,7 @@ using Floats = std::vector<float>;
 struct SmallBatch {
   size_t rows, positions;
   std::vector<int32_t> tokens, targets;
+  std::vector<int32_t> document_begin = {};  // none: a row is one document
 };
 
 inline SmallBatch random_batch(int vocabulary) {
@@ -146,6 +147,7 @@ class SmallRun {
     for (Floats& floats : scratch) t.scratch.push_back(flat(floats));
     t.tokens = ids(batch_.tokens);
     t.targets = ids(batch_.targets);
+    if (!batch_.document_begin.empty()) t.document_begin = ids(batch_.document_begin);
     t.losses = flat(losses_);
     if (unit > 0) t.input = stream(streams_[unit - 1]);
     if (unit < streams_.size()) t.output = stream(streams_[unit]);

@@ -42,6 +42,11 @@ double* doubles_of(const Tensor& tensor, size_t count) {
   return tensor.data<double>();
 }
 
+// The position in its document of a row's token; `begins` may be null.
+size_t position_of(size_t row, size_t positions, const int32_t* begins) {
+  return row % positions - (begins == nullptr ? 0 : size_t(begins[row]));
+}
+
 class CpuOps final : public CpuNorms, public CpuAttention {
  public:
   CpuOps(ThreadPool& pool, Isa isa, const GemmKernels& products)
@@ -110,17 +115,18 @@ class CpuOps final : public CpuNorms, public CpuAttention {
   }
 
   void rotate(Tensor x, const HeadColumns& heads, const Rotary& rotary, float direction,
-              size_t first) override {
+              const RotatedPositions& which) override {
     const size_t columns = x.shape.columns();
     const size_t turned = turned_columns(x.shape, heads, rotary);
     const size_t positions = x.shape[1];
+    const int32_t* const begins = indices_or_null(which.document_begin, x.shape.rows());
     const InPieces from(kernels_.convert, x);
     const OutPieces to(kernels_.convert, x);
-    const RopeTable& table = rope_.table(rotary, first + positions);
+    const RopeTable& table = rope_.table(rotary, which.first + positions);
     buffers_.parallel_for(x.shape.rows(), turned, [&](size_t begin, size_t end, float* buffer) {
       for (size_t row = begin; row < end; ++row) {
         const size_t at = row * columns + heads.first;
-        Rotation rotation = table.at(first + row % positions);
+        Rotation rotation = table.at(which.first + position_of(row, positions, begins));
         rotation.direction = direction;
         from.read(at, turned, buffer);
         kernels_.rows.rotate(to.place(at, buffer), heads.count, heads.stride, rotation);
@@ -130,12 +136,13 @@ class CpuOps final : public CpuNorms, public CpuAttention {
   }
 
   void embedding_forward(Tensor out, ConstTensor tokens, ConstTensor token_table,
-                         ConstTensor position_table) override {
+                         ConstTensor position_table, ConstTensor document_begin) override {
     const size_t columns = out.shape.columns();
     const size_t rows = out.shape.rows();
     const size_t positions = tokens.shape.columns();
     const size_t vocabulary = token_table.shape.rows();
     const int32_t* ids = indices_of(tokens, rows);
+    const int32_t* const begins = indices_or_null(document_begin, rows);
     const bool has_positions = position_table.memory.data != nullptr;
     GXP_ASSERT(token_table.shape.columns() == columns);
     GXP_ASSERT(!has_positions || (position_table.shape.rows() >= positions &&
@@ -150,7 +157,8 @@ class CpuOps final : public CpuNorms, public CpuAttention {
         float* const sum = to + row * columns;
         const float* const from = by_token.read(token * columns, columns, sum);
         if (has_positions) {
-          kernels_.rows.add(sum, from, by_position.read(row % positions * columns, columns, buffer),
+          const size_t position = position_of(row, positions, begins);
+          kernels_.rows.add(sum, from, by_position.read(position * columns, columns, buffer),
                             columns);
         } else if (from != sum) {
           std::copy_n(from, columns, sum);
@@ -160,13 +168,14 @@ class CpuOps final : public CpuNorms, public CpuAttention {
   }
 
   void embedding_backward(Tensor dtoken_table, Tensor dposition_table, ConstTensor dout,
-                          ConstTensor tokens, int padding) override {
+                          ConstTensor tokens, int padding, ConstTensor document_begin) override {
     const size_t columns = dout.shape.columns();
     const size_t rows = dout.shape.rows();
     const size_t positions = tokens.shape.columns();
     const bool has_tokens = dtoken_table.memory.data != nullptr;
     const size_t vocabulary = has_tokens ? dtoken_table.shape.rows() : 0;
     const int32_t* ids = indices_of(tokens, rows);
+    const int32_t* const begins = indices_or_null(document_begin, rows);
     const float* from = matrix_of(dout, rows, columns);
     float* by_token = has_tokens ? matrix_of(dtoken_table, vocabulary, columns) : nullptr;
     float* by_position = positions_of(dposition_table, positions, columns);
@@ -181,7 +190,7 @@ class CpuOps final : public CpuNorms, public CpuAttention {
           if (ids[row] != padding) kernels_.rows.add(sum, sum, gradient, end - begin);
         }
         if (by_position == nullptr) continue;
-        float* position = by_position + row % positions * columns + begin;
+        float* position = by_position + position_of(row, positions, begins) * columns + begin;
         kernels_.rows.add(position, position, gradient, end - begin);
       }
     });

@@ -18,7 +18,8 @@ constexpr int kWarps = kThreads / kWarpLanes;
 
 // The score of a key, by a warp; every lane gets it.
 template <class T>
-__device__ float score_of(const T* query, const T* key, int channels, const ScoreMath<true>& math) {
+__device__ float score_of(const T* query, const T* key, int channels,
+                          const ScoreMath<ScoreForm::kGeneral>& math) {
   float product = 0;
   for (int i = int(threadIdx.x) % kWarpLanes; i < channels; i += kWarpLanes)
     product = fmaf(to_float(query[i]), to_float(key[i]), product);
@@ -41,7 +42,7 @@ __global__ void __launch_bounds__(kThreads) cached_kernel(const AttentionCached 
   const unsigned group = pair / members_of(past);
   const auto keys = slice_of_group<const T>(args.in.keys, args.in.of_kv, past, group);
   const auto values = slice_of_group<const T>(args.in.values, args.in.of_kv, past, group);
-  const ScoreMath<true> math(args.scores, past);
+  const ScoreMath<ScoreForm::kGeneral> math(args.scores, past, nullptr);
   const int position = int(args.first) + int(t);
   const int warp = int(threadIdx.x) / kWarpLanes;
   float maximum = -__FLT_MAX__, sum = 0, out = 0;

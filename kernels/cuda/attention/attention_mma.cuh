@@ -48,6 +48,21 @@ struct MmaBlockTile {
   unsigned head;  // a pair or a group
 };
 
+// Of the two rows that a thread has sums of, row_of(0) and row_of(2), and of the warp's first and last
+// row: the first key that the query sees, or the end of the queries that see the key. Positions are
+// counted from the warp's first row.
+struct RowLimits {
+  int own[2];
+  int first, last;
+};
+template <class Limit>
+__device__ __forceinline__ RowLimits row_limits(const MmaBlockTile& block, const Limit& limit_of) {
+  const int from = block.first_of_warp();
+  return {{limit_of(from + row_of(0)) - from, limit_of(from + row_of(2)) - from},
+          limit_of(from) - from,
+          limit_of(from + kWarpRows - 1) - from};
+}
+
 inline unsigned blocks_of(const AttentionShape& shape, size_t heads) {
   return unsigned(shape.batch * heads * ((shape.positions + kRows - 1) / kRows));
 }
@@ -142,9 +157,9 @@ __device__ __forceinline__ void multiply_columns(SumFragment (&sums)[D / 8],
 }
 
 // Under a cap, products become scores.
-template <bool kGeneral, int D, int kSums>
+template <ScoreForm kForm, int D, int kSums>
 __device__ __forceinline__ void cap_products(SumFragment (&products)[kSums],
-                                             const ScoreMath<kGeneral, D>& math) {
+                                             const ScoreMath<kForm, D>& math) {
   if (!math.is_capped()) return;
 #pragma unroll
   for (int n = 0; n < kSums; ++n) {
@@ -153,8 +168,8 @@ __device__ __forceinline__ void cap_products(SumFragment (&products)[kSums],
   }
 }
 // The factor that makes binary logarithms of what cap_products() leaves.
-template <bool kGeneral, int D>
-__device__ __forceinline__ float log2_scale(const ScoreMath<kGeneral, D>& math) {
+template <ScoreForm kForm, int D>
+__device__ __forceinline__ float log2_scale(const ScoreMath<kForm, D>& math) {
   return math.is_capped() ? kLog2E : kLog2E * math.scale();
 }
 

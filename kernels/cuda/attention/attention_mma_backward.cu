@@ -93,9 +93,9 @@ __device__ __forceinline__ void multiply_sides(SumFragment (&scores)[kSums],
 }
 
 // What cap_products() leaves becomes P, its dP becomes dS.
-template <bool kGeneral, int D>
+template <ScoreForm kForm, int D>
 __device__ __forceinline__ void softmax_backward(float& score, float& dscore,
-                                                 const ScoreMath<kGeneral, D>& math,
+                                                 const ScoreMath<kForm, D>& math,
                                                  const QuerySums& query, bool hidden) {
   const float exponent = fmaf(score, log2_scale(math), -kLog2E * query.lse);
   const float p = hidden ? 0.0f : fast_exp2(exponent);
@@ -104,7 +104,7 @@ __device__ __forceinline__ void softmax_backward(float& score, float& dscore,
   dscore = hidden ? 0.0f : ds;
 }
 
-template <bool kGeneral, class T, int D>
+template <ScoreForm kForm, class T, int D>
 __global__ void __launch_bounds__(kThreads, 3) queries_kernel(const AttentionBackward args) {
   MmaBlockTile block(args.shape);
   block.tile = block.tiles - 1 - block.tile;  // the longest rows first
@@ -116,7 +116,11 @@ __global__ void __launch_bounds__(kThreads, 3) queries_kernel(const AttentionBac
   const SharedAddress own = shared_address(dynamic_shared<T>());
   start_side<kRows, D>(own, own + kOwnBytes<D>, queries_of<T>(args, block.head), block.first(),
                        block.positions);
-  const ScoreMath<kGeneral, D> math(args.scores, args.shape);
+  const auto math = score_math_of_pair<kForm, D>(args, block.head);
+  constexpr bool kHasDocuments = kForm == ScoreForm::kDocuments;
+  RowLimits first_keys{};
+  if (kHasDocuments)
+    first_keys = row_limits(block, [&](int query) { return math.first_key(query); });
   const int first_tile = math.first_key(block.first()) / kOthers;
   start(first_tile);
   QuerySums own_sums[2] = {};
@@ -134,7 +138,9 @@ __global__ void __launch_bounds__(kThreads, 3) queries_kernel(const AttentionBac
     if ((tile + 1) * kOthers < end) start(tile + 1);
     // The tile's first key less the warp's first query.
     const int first = tile * kOthers - block.first_of_warp();
-    if (first >= kWarpRows || math.is_too_far(0, first + kOthers - 1)) continue;
+    if (first >= kWarpRows || math.is_too_far(0, first + kOthers - 1) ||
+        (kHasDocuments && first + kOthers <= first_keys.first))
+      continue;
     const Others others = others_at<D>(tile);
     SumFragment scores[kSums] = {};
     SumFragment dscores[kSums] = {};
@@ -144,7 +150,9 @@ __global__ void __launch_bounds__(kThreads, 3) queries_kernel(const AttentionBac
     for (int n = 0; n < kSums; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const bool hidden = math.hides(row_of(i), first + 8 * n + column_of(i));
+        const int key = first + 8 * n + column_of(i);
+        const bool hidden = math.is_hidden_by_distance(row_of(i), key) ||
+                            (kHasDocuments && key < first_keys.own[i / 2]);
         softmax_backward(scores[n].at[i], dscores[n].at[i], math, own_sums[i / 2], hidden);
       }
     }
@@ -155,15 +163,18 @@ __global__ void __launch_bounds__(kThreads, 3) queries_kernel(const AttentionBac
                    {math.scale(), math.scale()});
 }
 
-template <bool kGeneral, class T, int D>
+template <ScoreForm kForm, class T, int D>
 __global__ void __launch_bounds__(kThreads, D > 64 ? 2 : 3)
     keys_kernel(const AttentionBackward args) {
   const MmaBlockTile block(args.shape);
   const int members = int(members_of(args.shape));
   const int first_tile = block.first() / kOthers;
-  const ScoreMath<kGeneral, D> math(args.scores, args.shape);
+  const auto math = score_math_of_group<kForm, D>(args, block.head);
+  constexpr bool kHasDocuments = kForm == ScoreForm::kDocuments;
+  RowLimits ends{};
+  if (kHasDocuments) ends = row_limits(block, [&](int key) { return math.end_of_queries(key); });
   const int last_key = block.first() + kRows - 1;
-  const int end = math.end_of_queries(last_key, block.positions);
+  const int end = math.end_of_queries(last_key);
   const int tiles = (end + kOthers - 1) / kOthers - first_tile;
   // All tiles of the first member's queries, then the next one's.
   const auto start = [&](int turn) {
@@ -185,7 +196,7 @@ __global__ void __launch_bounds__(kThreads, D > 64 ? 2 : 3)
     if (turn + 1 < members * tiles) start(turn + 1);
     // The tile's first query less the warp's first key.
     const int first = (first_tile + turn % tiles) * kOthers - block.first_of_warp();
-    if (first + kOthers <= 0) continue;
+    if (first + kOthers <= 0 || (kHasDocuments && first >= ends.last)) continue;
     const Others others = others_at<D>(turn);
     SumFragment scores[kSums] = {};
     SumFragment dscores[kSums] = {};
@@ -196,7 +207,8 @@ __global__ void __launch_bounds__(kThreads, D > 64 ? 2 : 3)
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const int query = 8 * n + column_of(i);
-        const bool hidden = math.hides(first + query, row_of(i));
+        const bool hidden = math.is_hidden_by_distance(first + query, row_of(i)) ||
+                            (kHasDocuments && first + query >= ends.own[i / 2]);
         softmax_backward(scores[n].at[i], dscores[n].at[i], math,
                          {others.lse[query], others.delta[query]}, hidden);
       }
@@ -222,13 +234,14 @@ cudaError_t launch_mma_attention_backward(cudaStream_t stream, const AttentionBa
   return with_sizes(args.dtype, shape.head_size, [&](auto element, auto head_size) {
     using T = decltype(element);
     constexpr int kD = decltype(head_size)::value;
-    const bool general = !has_default_scores(args);
-    const auto queries = general ? queries_kernel<true, T, kD> : queries_kernel<false, T, kD>;
-    const cudaError_t error =
-        launch(stream, queries, blocks_of(shape, shape.heads), kSharedBytes<kD>, args);
-    if (error != cudaSuccess) return error;
-    const auto keys = general ? keys_kernel<true, T, kD> : keys_kernel<false, T, kD>;
-    return launch(stream, keys, blocks_of(shape, shape.kv_heads), kSharedBytes<kD>, args);
+    return with_form(args, [&](auto form) {
+      constexpr ScoreForm kForm = decltype(form)::value;
+      const cudaError_t error = launch(stream, queries_kernel<kForm, T, kD>,
+                                       blocks_of(shape, shape.heads), kSharedBytes<kD>, args);
+      if (error != cudaSuccess) return error;
+      return launch(stream, keys_kernel<kForm, T, kD>, blocks_of(shape, shape.kv_heads),
+                    kSharedBytes<kD>, args);
+    });
   });
 }
 

@@ -51,14 +51,18 @@ __device__ __forceinline__ float reduce_row(float value, Fold fold) {
 
 // Keys that their query does not see get the score -infinity. `first` is the tile's first key less
 // the warp's first query.
-template <bool kGeneral, int D>
+template <ScoreForm kForm, int D>
 __device__ __forceinline__ void hide_keys(SumFragment (&scores)[kSums], int first,
-                                          const ScoreMath<kGeneral, D>& math) {
+                                          const ScoreMath<kForm, D>& math,
+                                          const RowLimits& first_keys) {
 #pragma unroll
   for (int n = 0; n < kSums; ++n) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      if (math.hides(row_of(i), first + 8 * n + column_of(i))) scores[n].at[i] = -__builtin_inff();
+      const int key = first + 8 * n + column_of(i);
+      if (math.is_hidden_by_distance(row_of(i), key) ||
+          (kForm == ScoreForm::kDocuments && key < first_keys.own[i / 2]))
+        scores[n].at[i] = -__builtin_inff();
     }
   }
 }
@@ -120,13 +124,13 @@ constexpr int kBlocksOf128 = 2;
 #else
 constexpr int kBlocksOf128 = 3;
 #endif
-template <bool kGeneral, int D>
+template <ScoreForm kForm, int D>
 constexpr int resident_blocks() {
-  if (kGeneral && D > 64) return 2;
+  if (kForm != ScoreForm::kDefault && D > 64) return 2;
   return D < 128 ? 3 : kBlocksOf128;
 }
-template <bool kGeneral, class T, int D>
-__global__ void __launch_bounds__(kThreads, (resident_blocks<kGeneral, D>()))
+template <ScoreForm kForm, class T, int D>
+__global__ void __launch_bounds__(kThreads, (resident_blocks<kForm, D>()))
     forward_kernel(const AttentionForward args) {
   MmaBlockTile block(args.shape);
   block.tile = block.tiles - 1 - block.tile;  // the longest rows first
@@ -141,7 +145,11 @@ __global__ void __launch_bounds__(kThreads, (resident_blocks<kGeneral, D>()))
     start_tile<kKeys, D>(keys_at(tile), k, tile * kKeys, block.positions);
     start_tile<kKeys, D>(keys_at(tile) + tile_bytes<D>(kKeys), v, tile * kKeys, block.positions);
   };
-  const ScoreMath<kGeneral, D> math(args.scores, args.shape);
+  const auto math = score_math_of_pair<kForm, D>(args, block.head);
+  constexpr bool kHasDocuments = kForm == ScoreForm::kDocuments;
+  RowLimits first_keys{};
+  if (kHasDocuments)
+    first_keys = row_limits(block, [&](int query) { return math.first_key(query); });
   const int first_tile = math.first_key(block.first()) / kKeys;
   start(first_tile);
   LeftFragment own[D / 16];
@@ -158,7 +166,9 @@ __global__ void __launch_bounds__(kThreads, (resident_blocks<kGeneral, D>()))
         scores, [&](int i) { return own[i]; }, keys_at(tile));
     const int first = tile * kKeys - block.first_of_warp();
     cap_products(scores, math);
-    if (first + kKeys > 0 || math.is_too_far(kWarpRows - 1, first)) hide_keys(scores, first, math);
+    if (first + kKeys > 0 || math.is_too_far(kWarpRows - 1, first) ||
+        (kHasDocuments && first < first_keys.last))
+      hide_keys(scores, first, math, first_keys);
     join_scores(queries, scores, scale);
     multiply_columns<T, D>(queries.out, scores, keys_at(tile) + tile_bytes<D>(kKeys));
   }
@@ -181,9 +191,10 @@ cudaError_t launch_mma_attention_forward(cudaStream_t stream, const AttentionFor
   return with_sizes(args.dtype, args.shape.head_size, [&](auto element, auto head_size) {
     constexpr int kD = decltype(head_size)::value;
     using T = decltype(element);
-    const auto kernel =
-        !has_default_scores(args) ? forward_kernel<true, T, kD> : forward_kernel<false, T, kD>;
-    return launch(stream, kernel, blocks, kSharedBytes<kD>, args);
+    return with_form(args, [&](auto form) {
+      return launch(stream, forward_kernel<decltype(form)::value, T, kD>, blocks, kSharedBytes<kD>,
+                    args);
+    });
   });
 }
 

@@ -2,8 +2,6 @@
 //   dQ = dS K over the tiles of keys up to the diagonal, by blocks that own queries;
 //   dV = P^T dO and dK = dS^T Q over the tiles of queries from it on, by blocks that own keys.
 // Both compute the scores anew: no sum is shared, so all have a fixed order.
-#include <array>
-
 #include "kernels/cuda/attention/attention_launch.h"
 #include "kernels/cuda/attention/attention_plain.cuh"
 #include "kernels/cuda/launch.cuh"
@@ -31,9 +29,9 @@ struct TileStart {
 };
 
 // Products and dP become P and dS. Rows are queries, or keys.
-template <bool kRowsAreKeys, bool kGeneral>
+template <bool kRowsAreKeys, ScoreForm kForm>
 __device__ void softmax_backward(Part& scores, Part& dscores, const Sums& sums,
-                                 const ScoreMath<kGeneral>& math, const TileStart& tile) {
+                                 const ScoreMath<kForm>& math, const TileStart& tile) {
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
 #pragma unroll
@@ -52,7 +50,7 @@ __device__ void softmax_backward(Part& scores, Part& dscores, const Sums& sums,
   }
 }
 
-template <bool kGeneral, int N, class T>
+template <ScoreForm kForm, int N, class T>
 __global__ void __launch_bounds__(kThreads, 2) queries_kernel(const AttentionBackward args) {
   PlainBlockTile block(args.shape);
   block.tile = block.tiles - 1 - block.tile;  // the longest rows first
@@ -64,7 +62,7 @@ __global__ void __launch_bounds__(kThreads, 2) queries_kernel(const AttentionBac
   const auto v = slice_of_group<const T>(in.values, in.of_kv, args.shape, group);
   const Sums sums(args, block.head);
   Part dq{};
-  const ScoreMath<kGeneral> math(args.scores, args.shape);
+  const auto math = score_math_of_pair<kForm>(args, block.head);
   const int first = math.first_key(block.first()) / kTile * kTile;
   for (int key = first; key <= block.first(); key += kTile) {
     Part p = multiply_heads<N>(q, block.first(), k, key, block);
@@ -77,15 +75,15 @@ __global__ void __launch_bounds__(kThreads, 2) queries_kernel(const AttentionBac
                 [&](int) { return math.scale(); });
 }
 
-template <bool kGeneral, int N, class T>
+template <ScoreForm kForm, int N, class T>
 __global__ void __launch_bounds__(kThreads, 2) keys_kernel(const AttentionBackward args) {
   const PlainBlockTile block(args.shape);
   const auto& in = args.in;
   const unsigned members = members_of(args.shape);
   const auto k = slice_of_group<const T>(in.keys, in.of_kv, args.shape, block.head);
   const auto v = slice_of_group<const T>(in.values, in.of_kv, args.shape, block.head);
-  const ScoreMath<kGeneral> math(args.scores, args.shape);
-  const int end = math.end_of_queries(block.first() + kTile - 1, block.positions);
+  const auto math = score_math_of_group<kForm>(args, block.head);
+  const int end = math.end_of_queries(block.first() + kTile - 1);
   Part dk{};
   Part dv{};
   for (unsigned pair = block.head * members; pair < (block.head + 1) * members; ++pair) {
@@ -107,17 +105,17 @@ __global__ void __launch_bounds__(kThreads, 2) keys_kernel(const AttentionBackwa
                 [&](int) { return 1.0f; });
 }
 
-template <bool kGeneral, int N, class T>
+template <ScoreForm kForm, int N, class T>
 cudaError_t launch_kernels(cudaStream_t stream, const AttentionBackward& args) {
   const AttentionShape& shape = args.shape;
   const dim3 of_queries(unsigned(blocks_of(shape, shape.heads)));
   const dim3 of_keys(unsigned(blocks_of(shape, shape.kv_heads)));
   if (of_queries.x == 0) return cudaSuccess;  // a launch of no blocks is an error
   const auto first = config_of(stream, of_queries, kThreads, kSharedBytes);
-  const cudaError_t error = cudaLaunchKernelEx(&first, queries_kernel<kGeneral, N, T>, args);
+  const cudaError_t error = cudaLaunchKernelEx(&first, queries_kernel<kForm, N, T>, args);
   if (error != cudaSuccess) return error;
   const auto second = config_of(stream, of_keys, kThreads, kSharedBytes);
-  return cudaLaunchKernelEx(&second, keys_kernel<kGeneral, N, T>, args);
+  return cudaLaunchKernelEx(&second, keys_kernel<kForm, N, T>, args);
 }
 
 }  // namespace
@@ -133,11 +131,11 @@ cudaError_t launch_plain_attention_backward(cudaStream_t stream, const Attention
     const bool in_fours = rows_lie_in_fours<T>(args.in, head_size) &&
                           rows_lie_in_fours<T>(args.gradients, head_size) &&
                           heads_lie_in_fours<T>(args.dout, strides_of_outs(args.shape), head_size);
-    const auto launches =
-        !has_default_scores(args)
-            ? std::array{launch_kernels<true, 1, T>, launch_kernels<true, 4, T>}
-            : std::array{launch_kernels<false, 1, T>, launch_kernels<false, 4, T>};
-    return launches[in_fours](stream, args);
+    return with_form(args, [&](auto form) {
+      constexpr ScoreForm kForm = decltype(form)::value;
+      return in_fours ? launch_kernels<kForm, 4, T>(stream, args)
+                      : launch_kernels<kForm, 1, T>(stream, args);
+    });
   });
 }
 

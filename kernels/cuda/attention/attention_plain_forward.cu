@@ -1,6 +1,4 @@
 // Plain attention, forward: kernels/cpu/attention.inc by blocks. Dao, arXiv:2307.08691.
-#include <array>
-
 #include "kernels/cuda/attention/attention_launch.h"
 #include "kernels/cuda/attention/attention_plain.cuh"
 #include "kernels/cuda/launch.cuh"
@@ -27,9 +25,9 @@ struct QueryRows {
 };
 
 // Scores of a tile of keys become e^(score - maximum); what was added before is rescaled.
-template <bool kGeneral>
+template <ScoreForm kForm>
 __device__ void join_scores(QueryRows& queries, Part& scores, const PlainBlockTile& block,
-                            const ScoreMath<kGeneral>& math, int first_key) {
+                            const ScoreMath<kForm>& math, int first_key) {
 #pragma unroll
   for (int i = 0; i < kRows; ++i) {
     float maximum = queries.maximum[i];
@@ -52,7 +50,7 @@ __device__ void join_scores(QueryRows& queries, Part& scores, const PlainBlockTi
   }
 }
 
-template <bool kGeneral, int N, class T>
+template <ScoreForm kForm, int N, class T>
 __global__ void __launch_bounds__(kThreads, 3) forward_kernel(const AttentionForward args) {
   PlainBlockTile block(args.shape);
   block.tile = block.tiles - 1 - block.tile;  // the longest rows first
@@ -63,7 +61,7 @@ __global__ void __launch_bounds__(kThreads, 3) forward_kernel(const AttentionFor
   const auto v = slice_of_group<const T>(in.values, in.of_kv, args.shape, group);
   QueryRows queries{};
   for (float& maximum : queries.maximum) maximum = -__FLT_MAX__;
-  const ScoreMath<kGeneral> math(args.scores, args.shape);
+  const auto math = score_math_of_pair<kForm>(args, block.head);
   const int first = math.first_key(block.first()) / kTile * kTile;
   for (int key = first; key <= block.first(); key += kTile) {
     Part scores = multiply_heads<N>(q, block.first(), k, key, block);
@@ -96,10 +94,11 @@ cudaError_t launch_plain_attention_forward(cudaStream_t stream, const AttentionF
     using T = decltype(element);
     const bool in_fours = rows_lie_in_fours<T>(args.in, head_size) &&
                           heads_lie_in_fours<T>(args.out, strides_of_outs(args.shape), head_size);
-    const auto kernels = !has_default_scores(args)
-                             ? std::array{forward_kernel<true, 1, T>, forward_kernel<true, 4, T>}
-                             : std::array{forward_kernel<false, 1, T>, forward_kernel<false, 4, T>};
-    return cudaLaunchKernelEx(&config, kernels[in_fours], args);
+    return with_form(args, [&](auto form) {
+      constexpr ScoreForm kForm = decltype(form)::value;
+      const auto kernel = in_fours ? forward_kernel<kForm, 4, T> : forward_kernel<kForm, 1, T>;
+      return cudaLaunchKernelEx(&config, kernel, args);
+    });
   });
 }
 

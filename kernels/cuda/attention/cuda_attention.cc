@@ -47,7 +47,8 @@ const Path& path_for(const Args& args, Arrays arrays) {
 
 template <class Args>
 Support cudnn_may_take(const Args& args, Arrays arrays) {
-  Support support = cudnn_takes(args.dtype, args.shape.head_size, args.scores);
+  Support support =
+      cudnn_takes(args.dtype, args.shape.head_size, args.scores, args.document_begin != nullptr);
   if (support && !are_aligned(arrays, 16))
     return {false, "arrays do not begin at a multiple of 16 bytes"};
   return support;

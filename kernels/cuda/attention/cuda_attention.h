@@ -18,8 +18,8 @@ enum class AttentionBy {
   kAuto,   // cuDNN where it can be loaded and takes the call, else gxp's, which the log says
 };
 
-// gxp's own kernels take every shape and every AttentionScores; cuDNN what cudnn_takes() says, so
-// scores with a window or a cap are for gxp's.
+// gxp's own kernels take every shape, every AttentionScores and rows of several documents; cuDNN what
+// cudnn_takes() says.
 class CudaAttention : public AttentionOps {
  public:
   // `slicing` is cuDNN's. kUnavailable: `by` is kCudnn, which cannot be loaded.
