@@ -38,7 +38,11 @@ struct DataConfig {
   Choice<TextTokens> tokenizer = TextTokens::kAuto;
   int sequence = 0;  // 0: model.context
   Choice<RowOrder> order = RowOrder::kShuffled;
+  bool cross_documents = false;
   Choice<ChangedData> changed = ChangedData::kRefuse;
+  // Not a setting: whether rows hold documents that are kept apart. A run finds it in its files
+  // before it is planned (lib/train/run_data.h).
+  bool packed = false;
 
   using S = DataConfig;
   static void schema(auto& field) {
@@ -92,6 +96,11 @@ struct DataConfig {
           at_least(0));
     field("order", &S::order,
           "Order of the rows. sequential: as stored. shuffled: a permutation keyed by train.seed.");
+    field("cross_documents", &S::cross_documents,
+          "How a row is trained that holds several documents, in files that say where each begins. "
+          "false: each document as in a row of its own: attention does not cross documents, "
+          "positions count from the document's first token, and that token is not a target. true: "
+          "the row as one text.");
     field("changed", &S::changed,
           "What --resume does if data.train differs from the files that the checkpoint's run has "
           "read. refuse: stop. accept: continue with the new files at the same number of samples.");

@@ -22,10 +22,14 @@ constexpr std::chrono::seconds kEndPatience{10};
 
 BatchLoader::BatchLoader(const Dataset& dataset, const SampleOrder& order, const BatchShare& share,
                          int depth)
-    : dataset_(dataset), order_(order), share_(share) {
+    : dataset_(dataset),
+      order_(order),
+      share_(share),
+      keeps_apart_(share.documents && dataset.has_documents()) {
   GXP_ASSERT(depth > 0 && share.rows > 0 && share.rank >= 0 && share.rank < share.world_size);
   const std::vector<int32_t> samples(size_t(share.rows) * (size_t(dataset.sequence()) + 1));
-  slots_.assign(size_t(depth), Slot{samples, samples});
+  const auto begins = share.documents ? samples : std::vector<int32_t>();
+  slots_.assign(size_t(depth), Slot{samples, samples, begins});
 }
 
 BatchLoader::~BatchLoader() { stop(); }
@@ -89,22 +93,52 @@ void BatchLoader::read_ahead(const std::stop_token& stop) {
 
 void BatchLoader::read_samples(Slot& slot, uint64_t position) const {
   const size_t length = size_t(dataset_.sequence()) + 1;
-  for (size_t row = 0; row < size_t(share_.rows); ++row)
-    dataset_.read(order_.at(position + row), std::span(slot.tokens).subspan(row * length, length),
-                  std::span(slot.labels).subspan(row * length, length));
+  for (size_t row = 0; row < size_t(share_.rows); ++row) {
+    const auto own = [&](std::vector<int32_t>& all) {
+      return std::span(all).subspan(row * length, length);
+    };
+    const uint64_t sample = order_.at(position + row);
+    if (keeps_apart_)
+      read_documents(sample, own(slot.tokens), own(slot.labels), own(slot.begins));
+    else
+      dataset_.read(sample, own(slot.tokens), own(slot.labels));
+  }
+}
+
+// The first token of a document gets no label: nothing of its document is before it.
+void BatchLoader::read_documents(uint64_t sample, Elements tokens, Elements labels,
+                                 Elements begins) const {
+  dataset_.read(sample, tokens, labels);
+  dataset_.read_document_begins(sample, begins);
+  GXP_ASSERT(begins[0] == 0);
+  for (size_t i = 1; i < begins.size(); ++i) {
+    const bool is_first = begins[i] == int32_t(i);
+    GXP_ASSERT(is_first || begins[i] == begins[i - 1]);
+    if (is_first) labels[i] = kNoLabel;
+  }
 }
 
 uint64_t BatchLoader::count_targets(uint64_t begin, uint64_t samples) const {
   uint64_t targets = 0;
-  for (uint64_t i = 0; i < samples; ++i) targets += dataset_.count_targets(order_.at(begin + i));
+  if (!keeps_apart_) {
+    for (uint64_t i = 0; i < samples; ++i) targets += dataset_.count_targets(order_.at(begin + i));
+    return targets;
+  }
+  std::vector<int32_t> tokens(size_t(dataset_.sequence()) + 1), labels = tokens, begins = tokens;
+  for (uint64_t i = 0; i < samples; ++i) {
+    read_documents(order_.at(begin + i), tokens, labels, begins);
+    targets += uint64_t(std::count_if(labels.begin() + 1, labels.end(),
+                                      [](int32_t label) { return label != kNoLabel; }));
+  }
   return targets;
 }
 
-uint64_t BatchLoader::next(const Tensor& tokens, const Tensor& targets, Deadline deadline) {
+uint64_t BatchLoader::next(const BatchTensors& batch, Deadline deadline) {
   GXP_ASSERT(thread_.joinable());
   const auto sequence = size_t(dataset_.sequence());
   const size_t count = size_t(share_.rows) * sequence;
-  GXP_ASSERT(tokens.count() == count && targets.count() == count);
+  const bool has_begins = batch.document_begin.memory.data != nullptr;
+  GXP_ASSERT(has_begins == share_.documents);
   std::unique_lock lock(mutex_);
   const auto ready = [this] { return taken_ < written_ || error_; };
   if (!deadline.wait(changed_, lock, ready))
@@ -112,10 +146,14 @@ uint64_t BatchLoader::next(const Tensor& tokens, const Tensor& targets, Deadline
   if (taken_ == written_) std::rethrow_exception(error_);
   const Slot& slot = slots_[taken_ % slots_.size()];
   lock.unlock();
-  for (size_t to = 0, from = 0; to < count; to += sequence, from += sequence + 1) {
-    std::copy_n(slot.tokens.data() + from, sequence, tokens.data<int32_t>() + to);
-    std::copy_n(slot.labels.data() + from + 1, sequence, targets.data<int32_t>() + to);
-  }
+  const auto copy = [&](const Tensor& to, const std::vector<int32_t>& from, size_t shift) {
+    GXP_ASSERT(to.count() == count);
+    for (size_t at = 0, first = shift; at < count; at += sequence, first += sequence + 1)
+      std::copy_n(from.data() + first, sequence, to.data<int32_t>() + at);
+  };
+  copy(batch.tokens, slot.tokens, 0);
+  copy(batch.targets, slot.labels, 1);
+  if (has_begins) copy(batch.document_begin, slot.begins, 0);
   step_targets_ = slot.step_targets;
   lock.lock();
   const uint64_t position = position_of(taken_++);

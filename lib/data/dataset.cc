@@ -97,6 +97,10 @@ void Dataset::read(uint64_t sample, std::span<int32_t> tokens, std::span<int32_t
     std::ranges::copy(tokens, labels.begin());
 }
 
+void Dataset::read_document_begins(uint64_t /*sample*/, std::span<int32_t> /*begins*/) const {
+  GXP_ASSERT(has_documents());
+}
+
 uint64_t Dataset::count_targets(uint64_t sample) const {
   const auto& [file, index] = find(sample);
   return file.has_labels() ? file.count_targets(index) : uint64_t(sequence_);

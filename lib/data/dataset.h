@@ -31,6 +31,7 @@ struct DataFingerprint {
 };
 
 // Threads: const functions from any.
+// Overridden where rows hold several documents, one behind the other.
 class Dataset {
  public:
   // `paths` are files, directories (all their files, by name) or patterns with *, ? and [] (all
@@ -40,6 +41,7 @@ class Dataset {
   // TextTokens::kAuto does not take; kCorrupt a .i32 file that is not whole rows.
   Dataset(const std::vector<std::string>& paths, int sequence, int vocab_size,
           const std::string& setting = "data.train", TextTokens tokenizer = TextTokens::kAuto);
+  virtual ~Dataset() = default;
 
   [[nodiscard]] uint64_t sample_count() const { return first_samples_.back(); }
   [[nodiscard]] int sequence() const { return sequence_; }
@@ -53,6 +55,12 @@ class Dataset {
   // How many of the sample's targets count, up to sequence(). Cost: reads labels where there are
   // some, else nothing. Errors: kCorrupt a file that has been cut; kIo.
   [[nodiscard]] uint64_t count_targets(uint64_t sample) const;
+
+  // Whether the files say where documents begin.
+  [[nodiscard]] virtual bool has_documents() const { return false; }
+  // Fills `begins`, of sequence() + 1 elements: for each position of the sample, that where its
+  // document begins, 0 if that is before the sample. Only with has_documents(). Errors: as read().
+  virtual void read_document_begins(uint64_t sample, std::span<int32_t> begins) const;
 
  private:
   struct Place {

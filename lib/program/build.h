@@ -51,6 +51,8 @@ struct StepShape {
   // The 8-bit codes of blocks' matrices, which the first forward pass of a step makes, are kept for
   // all other passes.
   bool keep_codes = false;
+  // Rows hold documents that are kept apart: a batch has the position where each token's begins.
+  bool documents = false;
   OptimizerSpec optimizer = make_optimizer_spec({});
   OffloadShape offload{};
 };

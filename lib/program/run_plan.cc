@@ -11,17 +11,13 @@
 namespace gxp {
 namespace {
 
-size_t positions_of(const RunConfig& config) {
-  return size_t(config.data.sequence > 0 ? config.data.sequence : config.model.context);
-}
-
 // The rows of logits that exist at a time on a GPU: of about 2^28 logits, 512 MiB of them in half
 // precision. Pieces of one size, of whole tiles of the products, keep all multiprocessors busy.
 size_t logits_rows_on_gpu(const RunConfig& config) {
   constexpr size_t kLogits = size_t{1} << 28;
   constexpr size_t kTile = 128;
   const size_t most = std::max<size_t>(64, kLogits / size_t(config.model.vocab_size));
-  const size_t tokens = size_t(config.train.micro_batch) * positions_of(config);
+  const size_t tokens = size_t(config.train.micro_batch) * row_positions(config);
   const size_t pieces = (tokens + most - 1) / most;
   return round_up((tokens + pieces - 1) / pieces, kTile);
 }
@@ -139,9 +135,13 @@ bool can_offload_parameters(const ParallelConfig& parallel, int world_size) {
          (find_strategy(parallel.strategy).shard_parameters && !shares_optimizer(parallel));
 }
 
+size_t row_positions(const RunConfig& config) {
+  return size_t(config.data.sequence > 0 ? config.data.sequence : config.model.context);
+}
+
 StepShape step_shape(const RunConfig& config, int world_size) {
   StepShape shape{.rows = size_t(config.train.micro_batch),
-                  .positions = positions_of(config),
+                  .positions = row_positions(config),
                   .grad_accum = config.train.grad_accum,
                   .world_size = world_size,
                   .shard_size = shard_size(config.parallel, world_size),
@@ -157,6 +157,7 @@ StepShape step_shape(const RunConfig& config, int world_size) {
                   .keep_codes = config.train.fp8_weights == CodeReuse::kKept &&
                                 config.train.matmul == MatmulType::kFp8 &&
                                 config.train.device == TrainDevice::kCuda,
+                  .documents = config.data.packed,
                   .optimizer = make_optimizer_spec(config.optim),
                   .offload = offload_shape(config, world_size)};
   if (config.train.deterministic == Determinism::kAnyWorldSize)

@@ -125,6 +125,7 @@ struct Tile {
 struct OpBuffers {
   BufferId tokens = kNoBuffer;
   BufferId targets = kNoBuffer;
+  BufferId document_begin = kNoBuffer;  // where rows hold documents (StepShape::documents)
   BufferId losses = kNoBuffer;
   BufferId input = kNoBuffer;
   BufferId output = kNoBuffer;

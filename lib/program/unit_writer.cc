@@ -30,12 +30,17 @@ void UnitWriter::next_batch(int micro) {
   op.buffers.targets = targets_;
   writer_.write(op, tokens_);
   writer_.write(op, targets_);
+  if (!inputs_.shape.documents) return;
+  document_begin_ = writer_.buffer("document begins", MemoryKind::kActivations, bytes, DType::kI32);
+  op.buffers.document_begin = document_begin_;
+  writer_.write(op, document_begin_);
 }
 
 void UnitWriter::forward(int unit, int micro) {
   const UnitSpec& spec = inputs_.unit(unit);
   Op& op = emit(OpKind::kForward, unit, micro);
   read_input(op);
+  use_documents(op);
   op.buffers.output = make_stream("stream after " + spec.name);
   writer_.write(op, op.buffers.output);
   stream_.resize(size_t(unit));
@@ -52,6 +57,7 @@ void UnitWriter::recompute(int unit, int micro) {
   Op& op = emit(OpKind::kRecompute, unit, micro);
   op.buffers.recompute = recompute_of(unit);
   read_input(op);
+  use_documents(op);
   use_codes(op);
   use_largest(op);
   save_again(op);
@@ -81,6 +87,7 @@ void UnitWriter::backward(int unit, int micro) {
   Op& op = emit(OpKind::kBackward, unit, micro);
   write_stream_gradient(op);
   read_input(op);
+  use_documents(op);
   use_codes(op);
   use_largest(op);
   use_saved(op);
@@ -112,6 +119,14 @@ void UnitWriter::read_input(Op& op) {
   BufferId& source = embeds ? op.buffers.tokens : op.buffers.input;
   source = embeds ? tokens_ : stream_.at(size_t(op.unit) - 1);
   writer_.read(op, source);
+}
+
+void UnitWriter::use_documents(Op& op) {
+  const bool embeds = inputs_.unit(op.unit).kind == UnitKind::kEmbedding;
+  if (!inputs_.shape.documents || (embeds && !inputs_.architecture.decoder.kind.position_table))
+    return;
+  op.buffers.document_begin = document_begin_;
+  writer_.read(op, document_begin_);
 }
 
 void UnitWriter::use_head_inputs(Op& op) {

@@ -49,6 +49,8 @@ class UnitWriter {
   BufferId make_stream(const std::string& name);
   // Notes what `op` reads of the residual stream: the tokens, or what the unit before has left.
   void read_input(Op& op);
+  // Notes where the rows' documents begin, if they hold some and the unit's positions matter.
+  void use_documents(Op& op);
   // Notes what the head's `op` reads besides: targets and losses.
   void use_head_inputs(Op& op);
   void write_stream_gradient(Op& op);
@@ -69,6 +71,7 @@ class UnitWriter {
   const std::vector<Recompute> recompute_;
   BufferId tokens_ = kNoBuffer;
   BufferId targets_ = kNoBuffer;
+  BufferId document_begin_ = kNoBuffer;
   BufferId stream_gradient_ = kNoBuffer;
   std::vector<BufferId> codes_;               // by unit
   std::vector<BufferId> largest_;             // by unit

@@ -145,7 +145,7 @@ uint64_t attention_workspace(const RunPlan& plan, const RunConfig& config) {
   AttentionScores scores = {.cap = float(model.score_cap)};
   if (model.window_layers == "all" && size_t(model.window) < batch.positions)
     scores.window = size_t(model.window);
-  if (!cudnn_takes(plan.architecture.compute, batch.head_size, scores, false))
+  if (!cudnn_takes(plan.architecture.compute, batch.head_size, scores, plan.shape.documents))
     return 0;
   const SumOrder order = plan.attends_in_any_order ? SumOrder::kAny : SumOrder::kFixed;
   const std::vector<AttentionSlice> slices =

@@ -88,9 +88,8 @@ std::vector<OpCost> train_alone(const RunConfig& config, int ranks_here, int ran
 }  // namespace
 
 std::vector<OpCost> measure_ops(const RunConfig& config, int ranks_here) {
-  const size_t positions =
-      size_t(config.data.sequence > 0 ? config.data.sequence : config.model.context);
-  const RandomTokens tokens(size_t(config.train.micro_batch), positions, config.model.vocab_size);
+  const RandomTokens tokens(size_t(config.train.micro_batch), row_positions(config),
+                            config.model.vocab_size);
   const RunConfig run = shortened(config, tokens.path());
   std::vector<std::vector<OpCost>> costs(static_cast<size_t>(ranks_here));
   {

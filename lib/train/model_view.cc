@@ -6,18 +6,16 @@
 #include "lib/base/log.h"
 #include "lib/collective/communicator.h"
 #include "lib/train/data_checks.h"
+#include "lib/train/run_data.h"
 #include "lib/train/training_state.h"
 
 namespace gxp {
 namespace {
 
 // data.valid, which all ranks see alike.
-std::unique_ptr<const Dataset> open_validation(const RunConfig& config, const RunPlan& plan,
-                                               Communicator& communicator) {
-  auto data =
-      std::make_unique<const Dataset>(config.data.valid, int(plan.shape.positions),
-                                      config.model.vocab_size, "data.valid", config.data.tokenizer);
-  const std::vector<DataFingerprint> fingerprints = data->fingerprints();
+RunData open_validation(const RunConfig& config, Communicator& communicator) {
+  RunData data = {.train = nullptr, .valid = open_valid(config)};
+  const std::vector<DataFingerprint> fingerprints = data.valid->fingerprints();
   if (communicator.rank() == 0) log_data(fingerprints, "data.valid");
   check_same_data(fingerprints, "data.valid", communicator);
   return data;
@@ -35,8 +33,8 @@ void log_model(const RankModel& model, size_t parameters) {
 
 ModelView view_model(const RunConfig& config, Communicator& communicator, Backend& backend,
                      const ViewRequest& request) {
-  const RunPlan plan = plan_evaluation(config, communicator.world_size());
-  const auto data = request.evaluate ? open_validation(config, plan, communicator) : nullptr;
+  const RunData data = request.evaluate ? open_validation(config, communicator) : RunData{};
+  const RunPlan plan = plan_evaluation(with_data(config, data), communicator.world_size());
   RankModel model(config, plan, communicator, backend);
   ModelView view;
   view.parameters = plan.architecture.parameter_count();
@@ -45,7 +43,7 @@ ModelView view_model(const RunConfig& config, Communicator& communicator, Backen
   else
     model.initialise_weights();
   if (communicator.rank() == 0) log_model(model, view.parameters);
-  if (request.evaluate) view.loss = evaluate(model, *data);
+  if (request.evaluate) view.loss = evaluate(model, *data.valid);
   const bool generates = communicator.rank() == 0 || model.sharded.is_sharded();
   if (request.generation.count > 0 && generates)
     view.generated = generate(model, request.generation);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "lib/collective/communicator.h"
 #include "lib/optim/lr_schedule.h"
@@ -45,20 +46,15 @@ class StepMeter {
 
 }  // namespace
 
-Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& backend)
-    : config_(config),
+Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& backend,
+                 RunData data)
+    : config_(with_data(config, data)),
       backend_(backend),
-      plan_(plan_run(config, communicator.world_size())),
-      data_(config.data.train, int(positions()), config.model.vocab_size, "data.train",
-            config.data.tokenizer),
-      train_data_(data_.fingerprints()),
-      valid_(config.data.valid.empty()
-                 ? nullptr
-                 : std::make_unique<Dataset>(config.data.valid, int(positions()),
-                                             config.model.vocab_size, "data.valid",
-                                             config.data.tokenizer)),
+      plan_(plan_run(config_, communicator.world_size())),
+      data_(std::move(data)),
+      train_data_(data_.train->fingerprints()),
       model_(config_, plan_, communicator, backend),
-      forward_backward_(config_, backend, model_.sharded, running_, data_),
+      forward_backward_(config_, backend, model_.sharded, running_, *data_.train),
       clipping_(config_, backend, model_.sharded, running_),
       update_(config_, backend, model_.sharded, model_.parameters, running_),
       runner_(*backend.lanes, plan_.step.program, model_.sharded.memory,

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "lib/config/run_config.h"
-#include "lib/data/dataset.h"
 #include "lib/train/model/evaluation.h"
 #include "lib/train/model/rank_model.h"
+#include "lib/train/run_data.h"
 #include "lib/train/step/clipping.h"
 #include "lib/train/step/forward_backward.h"
 #include "lib/train/step/program_runner.h"
@@ -30,7 +30,10 @@ namespace gxp {
 class Trainer {
  public:
   // [collective]
-  Trainer(const RunConfig& config, Communicator& communicator, Backend& backend);
+  Trainer(const RunConfig& config, Communicator& communicator, Backend& backend)
+      : Trainer(config, communicator, backend, open_data(config)) {}
+  // [collective] On these data, instead of what the settings name.
+  Trainer(const RunConfig& config, Communicator& communicator, Backend& backend, RunData data);
 
   // As RankModel's.
   void initialise_weights() { model_.initialise_weights(); }
@@ -42,12 +45,14 @@ class Trainer {
   StepResult step(bool requests_stop);
   // [collective] The loss of train.valid_batches micro-batches per rank of data.valid; only if
   // has_validation().
-  double validate() { return evaluate(model_, *valid_, config_.train.valid_batches).mean(); }
-  [[nodiscard]] bool has_validation() const { return valid_ != nullptr; }
+  double validate() { return evaluate(model_, *data_.valid, config_.train.valid_batches).mean(); }
+  [[nodiscard]] bool has_validation() const { return data_.valid != nullptr; }
   // Fingerprints of the files of data.train, as this rank reads them.
   [[nodiscard]] const std::vector<DataFingerprint>& train_data() const { return train_data_; }
   // Likewise of data.valid; only if has_validation().
-  [[nodiscard]] std::vector<DataFingerprint> valid_data() const { return valid_->fingerprints(); }
+  [[nodiscard]] std::vector<DataFingerprint> valid_data() const {
+    return data_.valid->fingerprints();
+  }
   // From now on a GPU's kernels are recorded as CUDA graphs, one for each operation that launches
   // the same kernels in every step; the bits do not change. Before the first step.
   void record_graphs(WithoutRecording otherwise);
@@ -81,9 +86,8 @@ class Trainer {
   const RunConfig config_;
   Backend& backend_;
   const RunPlan plan_;
-  const Dataset data_;
+  const RunData data_;
   const std::vector<DataFingerprint> train_data_;
-  const std::unique_ptr<Dataset> valid_;  // null without data.valid
   RankModel model_;
   RunningStep running_;
   uint64_t samples_ = 0;

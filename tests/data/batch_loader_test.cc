@@ -15,8 +15,8 @@ constexpr int kSequence = 2;
 std::vector<int> next_samples(BatchLoader& loader, int rows) {
   const Shape shape{size_t(rows), kSequence};
   std::vector<int32_t> tokens(shape.count()), targets(shape.count());
-  loader.next(Tensor(memory_of(tokens), DType::kI32, shape),
-              Tensor(memory_of(targets), DType::kI32, shape),
+  loader.next({.tokens = Tensor(memory_of(tokens), DType::kI32, shape),
+               .targets = Tensor(memory_of(targets), DType::kI32, shape)},
               Deadline::after(std::chrono::seconds(30)));
   std::vector<int> samples;
   for (size_t i = 0; i < tokens.size(); i += kSequence) {
@@ -91,8 +91,8 @@ TEST_CASE("every rank knows how many targets count in a step, of all ranks and m
     std::vector<int32_t> tokens(size_t(rows) * kSequence), targets(tokens.size());
     const Shape shape{size_t(rows), kSequence};
     for (int micro = 0; micro < 3 * per_step; ++micro) {
-      loader.next(Tensor(memory_of(tokens), DType::kI32, shape),
-                  Tensor(memory_of(targets), DType::kI32, shape),
+      loader.next({.tokens = Tensor(memory_of(tokens), DType::kI32, shape),
+                   .targets = Tensor(memory_of(targets), DType::kI32, shape)},
                   Deadline::after(std::chrono::seconds(30)));
       uint64_t expected = 0;
       for (int i = 0; i < together; ++i)

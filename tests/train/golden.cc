@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -109,6 +110,17 @@ bool same_bits(const std::vector<Values>& a, const std::vector<Values>& b) {
   });
 }
 
+double relative_distance(const std::vector<Values>& x, const std::vector<Values>& y) {
+  double difference = 0, norm = 0;
+  for (size_t t = 0; t < y.size(); ++t) {
+    for (size_t i = 0; i < y[t].size(); ++i) {
+      difference += std::pow(double(x[t][i]) - y[t][i], 2);
+      norm += std::pow(double(y[t][i]), 2);
+    }
+  }
+  return std::sqrt(difference / norm);
+}
+
 void check_same(const Trained& found, const Trained& expected) {
   REQUIRE(found.steps.size() == expected.steps.size());
   for (size_t s = 0; s < expected.steps.size(); ++s) {
@@ -119,7 +131,11 @@ void check_same(const Trained& found, const Trained& expected) {
 }
 
 Trained train(const RunConfig& config, Communicator& communicator, Backend backend) {
-  Trainer trainer(config, communicator, backend);
+  return train(config, communicator, std::move(backend), open_data(config));
+}
+
+Trained train(const RunConfig& config, Communicator& communicator, Backend backend, RunData data) {
+  Trainer trainer(config, communicator, backend, std::move(data));
   trainer.initialise_weights();
   if (config.train.cuda_graphs == CudaGraphs::kOn) trainer.record_graphs(WithoutRecording::kFail);
   Trained trained;

@@ -41,6 +41,8 @@ std::vector<Values> weights_of(Trainer& trainer, Communicator& communicator);
 std::vector<Values> gradients_of(Trainer& trainer, Communicator& communicator);
 
 bool same_bits(const std::vector<Values>& a, const std::vector<Values>& b);
+// The norm of x - y over the norm of y, of all tensors.
+double relative_distance(const std::vector<Values>& x, const std::vector<Values>& y);
 
 // What one rank saw of a run.
 struct Trained {
@@ -53,6 +55,7 @@ struct Trained {
 void check_same(const Trained& found, const Trained& expected);
 
 Trained train(const RunConfig& config, Communicator& communicator, Backend backend);
+Trained train(const RunConfig& config, Communicator& communicator, Backend backend, RunData data);
 Trained train(const RunConfig& config, Communicator& communicator);
 
 // Trains to step `until`, from the newest checkpoint if there is one, and saves.

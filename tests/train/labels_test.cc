@@ -23,18 +23,6 @@ Trained train_steps(const std::string& path, int world_size, int grad_accum,
   return train_on_ranks(golden_config("gpt2-accum", 1, sets), world_size)[0];
 }
 
-// The norm of x - y over the norm of y, of all tensors.
-double relative_distance(const std::vector<Values>& x, const std::vector<Values>& y) {
-  double difference = 0, norm = 0;
-  for (size_t t = 0; t < y.size(); ++t) {
-    for (size_t i = 0; i < y[t].size(); ++i) {
-      difference += std::pow(double(x[t][i]) - y[t][i], 2);
-      norm += std::pow(double(y[t][i]), 2);
-    }
-  }
-  return std::sqrt(difference / norm);
-}
-
 }  // namespace
 
 TEST_CASE("labels of -100 train as PyTorch's ignore_index, on any ranks and micro-batches",

@@ -36,9 +36,9 @@ Values logits_behind(RankModel& model, const std::vector<int64_t>& ids, size_t l
   ForwardPass pass(
       model, shape,
       build_forward(plan.architecture, plan.layout, plan.strategy, shape, OpKind::kLogits));
-  pass.fill = [&](const Tensor& input, const Tensor&) {
+  pass.fill = [&](const BatchTensors& batch) {
     for (size_t i = 0; i < kRecordedRows * length; ++i)
-      input.data<int32_t>()[i] =
+      batch.tokens.data<int32_t>()[i] =
           int32_t(ids[i / length * (ids.size() / kRecordedRows) + i % length]);
   };
   Values logits;

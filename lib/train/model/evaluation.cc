@@ -25,14 +25,18 @@ EvaluatedLoss evaluate(RankModel& model, const Dataset& data, uint64_t micro_bat
   const ShardedMemory& sharded = model.sharded;
   ForwardPass pass(model, model.plan.shape, model.plan.validation.value());
   const SampleOrder order(RowOrder::kSequential, 0, data.sample_count());
-  BatchLoader loader(data, order, {sharded.rank, sharded.groups.world_size, int(rows)});
+  BatchLoader loader(data, order,
+                     {.rank = sharded.rank,
+                      .world_size = sharded.groups.world_size,
+                      .rows = int(rows),
+                      .documents = model.plan.shape.documents});
   loader.start(0);
   uint64_t position = uint64_t(sharded.rank) * rows;
   std::array<double, 2> sums = {0, 0};  // losses, targets that count
-  pass.fill = [&](const Tensor& tokens, const Tensor& targets) {
-    loader.next(tokens, targets, Deadline::after(kDataTimeout));
+  pass.fill = [&](const BatchTensors& batch) {
+    loader.next(batch, Deadline::after(kDataTimeout));
     const size_t left = size_t(std::min<uint64_t>(end - std::min(end, position), rows));
-    const std::span all(targets.data<int32_t>(), rows * row_tokens);
+    const std::span all(batch.targets.data<int32_t>(), rows * row_tokens);
     std::ranges::fill(all.subspan(left * row_tokens), kNoLabel);
     sums[1] += double(std::ranges::count_if(all, [](int32_t target) { return target >= 0; }));
     position += rows_of_all(model);

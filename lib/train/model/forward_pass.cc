@@ -20,9 +20,8 @@ std::function<void()> ForwardPass::bind(const Op& op) {
   if (op.kind == OpKind::kGatherParameters)
     return rank_.parameters.bind_gather(op, program_, memory_);
   if (op.kind == OpKind::kNextBatch)
-    return bind_next_batch(
-        sharded.lanes, memory_, shape_, op,
-        [this](const Tensor& tokens, const Tensor& targets) { fill(tokens, targets); });
+    return bind_next_batch(sharded.lanes, memory_, shape_, op,
+                           [this](const BatchTensors& batch) { fill(batch); });
   const UnitTensors t = bind_unit(rank_.plan, shape_, memory_, op);
   if (op.kind == OpKind::kForward && past_ != nullptr)
     return [this, t, unit = op.unit, &past = (*past_)[size_t(op.unit)]] {

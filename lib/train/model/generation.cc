@@ -62,6 +62,7 @@ class Generator {
     StepShape shape = plan.shape;
     shape.rows = 1;
     shape.positions = positions;
+    shape.documents = false;
     pass_.reset();
     pass_ = std::make_unique<ForwardPass>(
         model_, shape,
@@ -73,8 +74,9 @@ class Generator {
   void add_token() {
     ForwardPass& pass = pass_over(tokens_.size() - seen_);
     pass.first = seen_;
-    pass.fill = [&](const Tensor& input, const Tensor&) {
-      std::copy(tokens_.begin() + std::ptrdiff_t(seen_), tokens_.end(), input.data<int32_t>());
+    pass.fill = [&](const BatchTensors& batch) {
+      std::copy(tokens_.begin() + std::ptrdiff_t(seen_), tokens_.end(),
+                batch.tokens.data<int32_t>());
     };
     std::array<int32_t, 1> token = {};
     pass.finish = [&](const UnitTensors& head) {

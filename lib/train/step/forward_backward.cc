@@ -27,7 +27,8 @@ ForwardBackward::ForwardBackward(const RunConfig& config, Backend& backend, Shar
                .world_size = sharded.groups.world_size,
                .rows = config.train.micro_batch,
                .in_a_row = sharded.plan.shape.add_in_pairs ? sharded.plan.shape.grad_accum : 1,
-               .per_step = sharded.plan.shape.grad_accum}),
+               .per_step = sharded.plan.shape.grad_accum,
+               .documents = sharded.plan.shape.documents}),
       loss_sum_(*backend.device, sharded.memory.of(sharded.program.loss_sum)),
       all_losses_(backend.device->allocate_host(sizeof(float) * sharded.plan.shape.rows *
                                                 sharded.plan.shape.positions *
@@ -37,10 +38,9 @@ ForwardBackward::ForwardBackward(const RunConfig& config, Backend& backend, Shar
 
 std::function<void()> ForwardBackward::bind(const Op& op) {
   if (op.kind == OpKind::kNextBatch)
-    return bind_next_batch(sharded_.lanes, sharded_.memory, sharded_.plan.shape, op,
-                           [this, micro = op.micro](const Tensor& tokens, const Tensor& targets) {
-                             next_batch(micro, tokens, targets);
-                           });
+    return bind_next_batch(
+        sharded_.lanes, sharded_.memory, sharded_.plan.shape, op,
+        [this, micro = op.micro](const BatchTensors& batch) { next_batch(micro, batch); });
   if (op.kind == OpKind::kReduceLoss)
     return sharded_.calls.bind(RankGroup::kWorld, Collective::kAllReduce,
                                sharded_.tensor(sharded_.program.loss_sum));
@@ -58,8 +58,8 @@ std::function<void()> ForwardBackward::bind(const Op& op) {
 }
 
 // Every rank counts the targets of all ranks' micro-batches, so all fail alike where there are none.
-void ForwardBackward::next_batch(int micro, const Tensor& tokens, const Tensor& targets) {
-  const uint64_t sample = loader_.next(tokens, targets, Deadline::after(kDataTimeout));
+void ForwardBackward::next_batch(int micro, const BatchTensors& batch) {
+  const uint64_t sample = loader_.next(batch, Deadline::after(kDataTimeout));
   first_tokens_[size_t(micro)] = sample * sharded_.plan.shape.positions;
   StepResult& result = step_.result;
   result.targets = loader_.step_targets();

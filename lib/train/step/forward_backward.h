@@ -30,7 +30,7 @@ class ForwardBackward {
   std::function<void()> bind(const Op& op);
 
  private:
-  void next_batch(int micro, const Tensor& tokens, const Tensor& targets);
+  void next_batch(int micro, const BatchTensors& batch);
   void loss(int micro, const UnitTensors& tensors);
   [[nodiscard]] Tensor losses_of(int micro) const;
   void send_loss();

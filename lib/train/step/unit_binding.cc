@@ -1,5 +1,6 @@
 #include "lib/train/step/unit_binding.h"
 
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -62,6 +63,7 @@ UnitTensors bind_unit(const RunPlan& plan, const StepShape& shape, const Program
   t.scratch = all(op.buffers.scratch);
   t.tokens = shaped(op.buffers.tokens, tokens);
   t.targets = shaped(op.buffers.targets, tokens);
+  t.document_begin = shaped(op.buffers.document_begin, tokens);
   t.losses = shaped(op.buffers.losses, {tokens.count()});
   t.input = shaped(op.buffers.input, stream);
   t.output = shaped(op.buffers.output, op.kind == OpKind::kLogits ? logits : stream);
@@ -74,14 +76,20 @@ std::function<void()> bind_next_batch(Lanes& lanes, const ProgramMemory& memory,
   const Shape sizes{shape.rows, shape.positions};
   // Each operation has mirrors of its own, so that none is written again before the step's end,
   // while the device may still copy it. Shared by the function's copies.
+  using SharedMirror = std::shared_ptr<const Mirror>;  // null: the batch has no such tensor
   const auto mirror = [&](BufferId buffer) {
-    return std::make_shared<const Mirror>(lanes.device(), memory.of(buffer));
+    return buffer == kNoBuffer ? SharedMirror()
+                               : std::make_shared<const Mirror>(lanes.device(), memory.of(buffer));
   };
-  return [sizes, &compute = lanes[Lane::kCompute], tokens = mirror(op.buffers.tokens),
-          targets = mirror(op.buffers.targets), fill = std::move(fill)] {
-    fill({tokens->host(), DType::kI32, sizes}, {targets->host(), DType::kI32, sizes});
-    tokens->send(compute);
-    targets->send(compute);
+  const std::array<SharedMirror, 3> mirrors = {
+      mirror(op.buffers.tokens), mirror(op.buffers.targets), mirror(op.buffers.document_begin)};
+  return [sizes, &compute = lanes[Lane::kCompute], mirrors, fill = std::move(fill)] {
+    const auto on_host = [&](const SharedMirror& each) {
+      return each == nullptr ? Tensor() : Tensor(each->host(), DType::kI32, sizes);
+    };
+    fill({on_host(mirrors[0]), on_host(mirrors[1]), on_host(mirrors[2])});
+    for (const SharedMirror& each : mirrors)
+      if (each != nullptr) each->send(compute);
   };
 }
 

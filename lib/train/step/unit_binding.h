@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "lib/data/batch_loader.h"
 #include "lib/model/model.h"
 #include "lib/zero/sharded_memory.h"
 
@@ -13,9 +14,9 @@ namespace gxp {
 UnitTensors bind_unit(const RunPlan& plan, const StepShape& shape, const ProgramMemory& memory,
                       const Op& op);
 
-// The function that carries out kNextBatch: `fill` writes tokens and targets on the host, which are
-// then copied to the device on the compute lane.
-using FillBatch = std::function<void(const Tensor& tokens, const Tensor& targets)>;
+// The function that carries out kNextBatch: `fill` writes the batch on the host, which is then copied
+// to the device on the compute lane.
+using FillBatch = std::function<void(const BatchTensors& batch)>;
 std::function<void()> bind_next_batch(Lanes& lanes, const ProgramMemory& memory,
                                       const StepShape& shape, const Op& op, FillBatch fill);
 
