@@ -13,13 +13,15 @@
 #include "lib/base/enum_names.h"
 #include "lib/base/text/joined.h"
 #include "lib/base/text/near_match.h"
+#include "lib/base/text/word_aliases.h"
 
 namespace gxp {
 
 template <class Enum, size_t kCount>
 Enum parse_choice(const char* option, const std::array<std::string_view, kCount>& names,
                   const std::string& text) {
-  const std::optional<Enum> found = find_enumerator<Enum>(names, text);
+  const std::optional<std::string_view> word = find_word(names, text);
+  const auto found = word ? find_enumerator<Enum>(names, *word) : std::optional<Enum>();
   if (!found)
     throw CLI::ValidationError(
         option,

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lib/base/enum_names.h"
+#include "lib/base/text/word_aliases.h"
 
 namespace gxp {
 namespace {
@@ -16,7 +17,8 @@ constexpr std::array<std::string_view, 8> kNames = {"f64", "f32", "f16", "bf16",
 std::string_view to_string(DType dtype) { return kNames[static_cast<size_t>(dtype)]; }
 
 std::optional<DType> parse_dtype(std::string_view name) {
-  return find_enumerator<DType>(kNames, name);
+  const auto word = find_word(kNames, name);
+  return word ? find_enumerator<DType>(kNames, *word) : std::nullopt;
 }
 
 Float16::Float16(float value) {

@@ -18,6 +18,7 @@ constexpr size_t size_of(DType dtype) {
   return kBytes[static_cast<size_t>(dtype)];
 }
 std::string_view to_string(DType dtype);  // "f32"
+// Also by other common names: "fp32", "bfloat16", "half".
 std::optional<DType> parse_dtype(std::string_view name);
 
 // bfloat16: the upper half of a float32, rounded to nearest, ties to even. NaN stays NaN.

@@ -16,6 +16,7 @@
 #include "lib/base/text/near_match.h"
 #include "lib/base/text_file.h"
 #include "lib/config/model_source.h"
+#include "lib/config/other_names.h"
 #include "lib/config/rules.h"
 #include "lib/config/settings.h"
 #include "lib/config/toml_reader.h"
@@ -35,28 +36,6 @@ struct Problem {
 
 std::string upper(std::string text) {
   for (char& c : text) c = char(std::toupper(static_cast<unsigned char>(c)));
-  return text;
-}
-
-std::vector<std::string> split_at_commas(std::string_view text) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const size_t comma = std::min(text.find(','), text.size());
-    parts.emplace_back(text.substr(0, comma));
-    text.remove_prefix(std::min(comma + 1, text.size()));
-  }
-  return parts;
-}
-
-// A value from the command line or the environment. What cannot be read as the setting's type stays
-// a string, which accept() then refuses with the right words.
-Value parse_text(const Setting& setting, const std::string& text) {
-  const bool quoted = text.starts_with('"') || text.starts_with('\'') || text.starts_with('[');
-  const bool words = setting.type == SettingType::kText || setting.type == SettingType::kTextList;
-  const bool bare_list = setting.type == SettingType::kNumberList && !quoted;
-  if (quoted || !words)
-    return parse_toml_value(bare_list ? "[" + text + "]" : text).value_or(Value(text));
-  if (setting.type == SettingType::kTextList) return split_at_commas(text);
   return text;
 }
 
@@ -106,12 +85,16 @@ void Loader::add_unknown_key(const Origin& origin, std::string_view section, std
     add_problem(origin, fmt::format("{}: is now called {}", name, renamed->now));
     return;
   }
-  add_problem(origin, fmt::format("{}: unknown key{}", name, did_you_mean(key, keys_of(section))));
+  const std::string near = did_you_mean(key, keys_of(section));
+  const std::string called = setting_called(key);
+  add_problem(origin, fmt::format("{}: unknown key{}", name, called.empty() ? near : called));
 }
 
 void Loader::add_unknown_section(const Origin& origin, std::string_view section) {
-  add_problem(origin, fmt::format("{}: unknown section{}", section,
-                                  did_you_mean(section, section_names())));
+  const std::string called = section_called(section);
+  add_problem(origin,
+              fmt::format("{}: unknown section{}", section,
+                          called.empty() ? did_you_mean(section, section_names()) : called));
 }
 
 void Loader::apply(const Setting& setting, Value value, const Origin& origin) {
@@ -144,10 +127,8 @@ void Loader::read_entry(const TomlEntry& entry) {
   const Origin origin{Origin::Kind::kFile, path_, entry.line};
   const std::vector<std::string> keys = keys_of(entry.section);
   if (entry.section.empty()) {
-    const auto owner = std::ranges::find(settings(), entry.key, &Setting::key);
-    const std::string hint =
-        owner == settings().end() ? "" : fmt::format("; did you mean '{}'?", owner->name());
-    add_problem(origin, fmt::format("{}: must be in a section{}", entry.key, hint));
+    add_problem(origin,
+                fmt::format("{}: must be in a section{}", entry.key, setting_called(entry.key)));
     return;
   }
   if (keys.empty()) return;  // the section is unknown, which has been said

@@ -17,6 +17,7 @@
 #include "lib/base/choice.h"
 #include "lib/base/text/joined.h"
 #include "lib/base/text/near_match.h"
+#include "lib/base/text/word_aliases.h"
 
 namespace gxp {
 namespace {
@@ -213,6 +214,16 @@ std::string range_problem(const Setting& setting, double number, const Value& va
   return fmt::format("must be {}, is {}", to_string(setting.check), to_toml(value));
 }
 
+std::vector<std::string> split_at_commas(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const size_t comma = std::min(text.find(','), text.size());
+    parts.emplace_back(text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return parts;
+}
+
 std::string word_problem(const Check& check, const std::string& word) {
   const auto& words = check.words;
   if (words.empty() || std::ranges::find(words, word) != words.end()) return "";
@@ -285,9 +296,21 @@ std::string accept(const Setting& setting, Value& value) {
       if (std::string problem = range_problem(setting, each, Value(each)); !problem.empty())
         return problem;
   }
-  if (const auto* word = std::get_if<std::string>(&value))
-    return word_problem(setting.check, *word);
+  if (const auto* word = std::get_if<std::string>(&value)) {
+    if (const auto ours = find_word(setting.check.words, *word)) value = std::string(*ours);
+    return word_problem(setting.check, std::get<std::string>(value));
+  }
   return "";
+}
+
+Value parse_text(const Setting& setting, const std::string& text) {
+  const bool quoted = text.starts_with('"') || text.starts_with('\'') || text.starts_with('[');
+  const bool words = setting.type == SettingType::kText || setting.type == SettingType::kTextList;
+  const bool bare_list = setting.type == SettingType::kNumberList && !quoted;
+  if (quoted || !words)
+    return parse_toml_value(bare_list ? "[" + text + "]" : text).value_or(Value(text));
+  if (setting.type == SettingType::kTextList) return split_at_commas(text);
+  return text;
 }
 
 std::string to_string(const Check& check) {

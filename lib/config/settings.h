@@ -61,9 +61,14 @@ std::string few_of(const std::vector<std::string_view>& names);
 // Nothing if there is no such setting.
 const Setting* find_setting(std::string_view section, std::string_view key);
 
-// Turns `value` into the alternative that `set` takes (an integer into a number, "25MiB" into
-// bytes) and checks it. Returns "" or what is wrong: "must be positive, is -1".
+// Turns `value` into the alternative that `set` takes (an integer into a number, "25MiB" into bytes,
+// "bfloat16" into "bf16") and checks it. Returns "" or what is wrong: "must be positive, is -1".
 std::string accept(const Setting& setting, Value& value);
+
+// A value from the command line or the environment: as in TOML, but strings need no quotes, and a list
+// may be written a,b,c. What cannot be read as the setting's type stays a string, which accept() then
+// refuses with the right words.
+Value parse_text(const Setting& setting, const std::string& text);
 
 // The check in words: "positive", "from 0 to 1", "one of: auto, cpu"; "" if anything goes.
 std::string to_string(const Check& check);

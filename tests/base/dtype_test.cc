@@ -123,6 +123,8 @@ TEST_CASE("every dtype is found by its name and has its size", "[base]") {
   CHECK(parse_dtype(name) == dtype);
   CHECK(size_of(dtype) == bytes);
   CHECK_FALSE(parse_dtype("f8").has_value());
+  CHECK(parse_dtype("bfloat16") == DType::kBF16);
+  CHECK(parse_dtype("half") == DType::kF16);
 }
 
 }  // namespace gxp

@@ -272,6 +272,9 @@ TEST_CASE("a wrong command line is told in one line with exit code 2", "[cmd]") 
                                      {{"train", "run.toml", "--nprocs", "2"},
                                       "unknown option '--nprocs'; did you mean '--nproc'?"},
                                      {{"train", "run.toml", "--nproc", "0"}, "--nproc"},
+                                     {{"train", "run.toml", "--learning-rate", "1"},
+                                      "unknown option '--learning-rate'; use --set optim.lr=VALUE"},
+                                     {{"train", "run.toml", "--nproc_per_node", "0"}, "--nproc"},
                                      {{"train"}, "RUN.toml is required"}}));
   check_failure(run_gxp(arguments), 2, {words});
 }

@@ -8,6 +8,7 @@
 #include "lib/arch/family.h"
 #include "lib/arch/optimizers.h"
 #include "lib/base/error.h"
+#include "lib/config/other_names.h"
 #include "lib/config/print.h"
 #include "lib/config/settings.h"
 #include "tests/catch.h"
@@ -110,6 +111,11 @@ const std::vector<BadLine>& bad_lines() {
       {"[optim]\nfoo = 1", "run.toml:4: optim.foo: unknown key"},
       {"[comm]\nkernel_copies = false", "run.toml:4: comm.kernel_copies: is now called comm.cma"},
       {"[optm]\nlr = 1", "run.toml:3: optm: unknown section; did you mean 'optim'?"},
+      {"[optimizer]\nlr = 1", "run.toml:3: optimizer: unknown section; gxp calls it [optim]"},
+      {"[optim]\nlearning_rate = 1",
+       "run.toml:4: optim.learning_rate: unknown key; gxp calls it optim.lr"},
+      {"[optim]\nwarmup_steps = 1",
+       "run.toml:4: optim.warmup_steps: unknown key; did you mean 'lr_schedule.warmup_steps'?"},
       {"[optim]\nlr = -1", "run.toml:4: optim.lr: must be positive, is -1.0"},
       {"[optim]\nlr = nan", "run.toml:4: optim.lr: must be finite, is nan"},
       {"[optim]\nlr = 'x'", "run.toml:4: optim.lr: must be a number, is \"x\""},
@@ -324,6 +330,28 @@ TEST_CASE("a directory of a model that gxp does not compute is an error of its s
                  "run.toml:4: model.config: gxp does not compute the model of " GXP_TEST_DATA
                  "/models/phi3-longrope/config.json: rope_type is longrope"));
   CHECK(complaint(kData + "[model]\ninit = 'no/such/directory'") == "");  // train says so
+}
+
+TEST_CASE("number types and strategies go by the names of other programs, too", "[config]") {
+  const RunConfig run = load(kData +
+                             "[train]\nprecision = 'bfloat16'\ndevice = 'CPU'\n"
+                             "[parallel]\nstrategy = 'ZeRO-3'\nreduce_dtype = 'float32'\n");
+  CHECK(run.train.precision == NumberType::kBf16);
+  CHECK(run.train.device == TrainDevice::kCpu);
+  CHECK(run.parallel.strategy == "zero3");
+  CHECK(run.parallel.reduce_dtype == NumberType::kFp32);
+  CHECK(load(kData, {"parallel.strategy=fsdp"}).parallel.strategy == "full_shard");
+  CHECK(complaint(kData, {"parallel.strategy=deepspeed"}) != "");
+}
+
+TEST_CASE("every name of another program is answered with a setting of gxp", "[config]") {
+  const std::string name = GENERATE("learning_rate", "batch_size", "max_steps", "seq_len",
+                                    "gradient_accumulation_steps", "n_layer", "mixed_precision");
+  const std::string setting = setting_for_option(name);
+  CAPTURE(name, setting);
+  CHECK(find_setting(setting.substr(0, setting.find('.')), setting.substr(setting.find('.') + 1)) !=
+        nullptr);
+  CHECK(setting_called(name).find(setting) != std::string::npos);
 }
 
 TEST_CASE("a key before the first section is sent to the section that has it", "[config]") {

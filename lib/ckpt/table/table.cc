@@ -9,6 +9,7 @@
 #include "lib/base/fd.h"
 #include "lib/base/find_row.h"
 #include "lib/base/text/joined.h"
+#include "lib/base/text/word_aliases.h"
 #include "lib/ckpt/deepspeed/universal.h"
 #include "lib/ckpt/deepspeed/zero_checkpoint.h"
 #include "lib/ckpt/file.h"
@@ -190,7 +191,9 @@ std::vector<std::string> file_format_names() {
 }
 
 const CheckpointFormat& find_format(const std::string& name) {
-  const auto row = std::ranges::find(kFormats, name, &CheckpointFormat::name);
+  const std::vector<std::string_view> words = row_names(kFormats);
+  const auto word = find_word(words, name);
+  const auto row = std::ranges::find(kFormats, word.value_or(name), &CheckpointFormat::name);
   if (row == kFormats.end()) fail_unknown(ErrorKind::kUsage, "--to", name, format_names());
   if (row->write == nullptr)
     fail(ErrorKind::kUsage, "gxp does not write format '{}': {}", name, row->summary);
