@@ -1,8 +1,10 @@
-// Stands for all commands but train in builds without tools (GXP_TOOLS=OFF).
+// Stands for all commands but train, and for train's --import and --export, in builds without tools
+// (GXP_TOOLS=OFF).
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 
+#include "cmd/exchange_options.h"
 #include "cmd/manual.h"
 #include "lib/base/error.h"
 
@@ -25,6 +27,11 @@ std::function<int()> define_convert_ckpt(CLI::App& app) { return define_absent(a
 std::function<int()> define_memcalc(CLI::App& app) { return define_absent(app); }
 std::function<int()> define_shard_plan(CLI::App& app) { return define_absent(app); }
 std::function<int()> define_topo(CLI::App& app) { return define_absent(app); }
+
+int exchange(const TrainOptions&) {
+  fail(ErrorKind::kUnavailable,
+       "gxp train --import and --export: this build lacks them; configure with -DGXP_TOOLS=ON");
+}
 
 std::string topology_sources_manual() { return ""; }
 

@@ -49,6 +49,7 @@ std::string names_of(const Table& table) {
 inline constexpr const char* kStartingRanks = "Starting ranks";
 inline constexpr const char* kCommSettings = "Settings of [comm] as options";
 inline constexpr const char* kGenerating = "With --generate";
+inline constexpr const char* kExchange = "Configurations of other launchers";
 inline constexpr const char* kSimulating = "With --simulate";
 
 // Calls add(), whose options help and manual show under `heading`.

@@ -62,6 +62,9 @@ void set_generation(TrainOptions& options, const RunConfig& run) {
 }
 
 int run(TrainOptions& options) {
+  if (options.config_path.empty() && options.exchange.import_path.empty())
+    fail(ErrorKind::kUsage, "RUN.toml is required");
+  if (options.exchange.is_given()) return exchange(options);
   const Environment environment = process_environment();
   const bool trains = !options.evaluate && options.generation.count == 0;
   const LoadedConfig config = load_config(options.config_path, options.sets, environment, trains);
@@ -94,7 +97,8 @@ int run(TrainOptions& options) {
 
 std::function<int()> define_train(CLI::App& app) {
   auto options = std::make_shared<TrainOptions>();  // kept alive by the returned action
-  app.add_option("RUN.toml", options->config_path, "Run file, see gxp.toml(5)")->required();
+  CLI::Option* run_file =
+      app.add_option("RUN.toml", options->config_path, "Run file, see gxp.toml(5)");
   add_set_option(app, options->sets);
   app.add_flag("--print-config", options->print_config,
                "Print every setting and where its value comes from, then exit");
@@ -111,6 +115,7 @@ std::function<int()> define_train(CLI::App& app) {
                "--resume, of the newest checkpoint, instead of training");
   add_generation_options(app, options->generation);
   add_time_options(app, options->times);
+  add_exchange_options(app, options->exchange, run_file);
   add_format_option(app, options->format);
   return [options] { return run(*options); };
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cmd/exchange_options.h"
 #include "cmd/generation_options.h"
 #include "cmd/train_times.h"
 #include "lib/config/run_config.h"
@@ -24,6 +25,7 @@ struct TrainOptions {
   GenerationOptions generation;
   TimeOptions times;
   bool print_config = false;
+  ExchangeOptions exchange;
   Format format = Format::kText;
 
   // Whether the run makes no steps.

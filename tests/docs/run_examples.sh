@@ -55,6 +55,7 @@ cp "$source/LICENSE" held-out.txt
 cp -r "$source/tests/data/ckpt/hf_gpt2" gpt2
 cp -r "$source/tests/data/models/qwen3" qwen3
 cp -r "$source/tests/data/models/qwen3-lora-qv" adapter
+cp "$source/tests/data/configs/deepspeed/zero2_fp16_auto.json" ds_config.json
 ln -s "$source/examples" examples
 for file in topo before after bare vm; do gxp topo --from dgx-h100 --format nccl-xml >"$file.xml"; done
 gxp train run.toml >"$top/output" 2>&1 || { cat "$top/output"; exit 1; }
