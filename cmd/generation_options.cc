@@ -9,12 +9,12 @@
 #include "cmd/options.h"
 #include "lib/base/error.h"
 #include "lib/base/text/utf8.h"
+#include "lib/data/corpus/document_encoder.h"
 #include "lib/report/report.h"
+#include "lib/text/chat/chat_template.h"
 
 namespace gxp {
 namespace {
-
-constexpr int kByteVocabulary = 256;
 
 template <class Number>
 std::optional<Number> parse(std::string_view text) {
@@ -43,27 +43,32 @@ Tokens parse_ids(const std::string& option, const std::string& text, const RunCo
   return tokens;
 }
 
-Tokens bytes_of(const std::string& option, const std::string& text, const RunConfig& run) {
-  if (!reads_bytes(run))
-    fail(ErrorKind::kUsage,
-         "{}: gxp has no tokenizer for a vocabulary of {}; give token ids{}, or set data.tokenizer "
-         "= \"byte\" if its tokens 0 to 255 are bytes",
-         option, run.model.vocab_size, option == "--stop" ? "" : " with --prompt-ids");
+// `text` by the tokenizer of the run.
+Tokens encode(const std::string& option, const GenerationOptions& options, std::string_view text,
+              const RunConfig& run) {
   Tokens tokens;
-  for (const char character : text) {
-    const int32_t byte = static_cast<unsigned char>(character);
-    if (byte >= run.model.vocab_size)
-      fail(ErrorKind::kUsage, "{}: it has the byte {}, but model.vocab_size is {}", option, byte,
+  options.tokenizer->encode(text, tokens);
+  for (const int32_t token : tokens)
+    if (token >= run.model.vocab_size)
+      fail(ErrorKind::kUsage, "{}: it has the token {}, but model.vocab_size is {}", option, token,
            run.model.vocab_size);
-    tokens.push_back(byte);
-  }
   return tokens;
+}
+
+// With what the tokenizer puts before a text; a chat's template has that itself.
+Tokens prompt_text(const GenerationOptions& options, const RunConfig& run) {
+  if (options.is_chat)
+    return encode("--prompt", options, chat_template_of(run).prompt(options.prompt), run);
+  Tokens prompt = options.tokenizer->prefix();
+  const Tokens text = encode("--prompt", options, options.prompt, run);
+  prompt.insert(prompt.end(), text.begin(), text.end());
+  return prompt;
 }
 
 Tokens prompt_of(const GenerationOptions& options, const RunConfig& run) {
   const bool is_ids = !options.prompt_ids.empty();
-  Tokens prompt = is_ids ? parse_ids("--prompt-ids", options.prompt_ids, run)
-                         : bytes_of("--prompt", options.prompt, run);
+  Tokens prompt =
+      is_ids ? parse_ids("--prompt-ids", options.prompt_ids, run) : prompt_text(options, run);
   const char* const option = is_ids ? "--prompt-ids" : "--prompt";
   if (prompt.empty()) fail(ErrorKind::kUsage, "{}: must not be empty", option);
   if (prompt.size() > size_t(run.model.context))
@@ -72,9 +77,23 @@ Tokens prompt_of(const GenerationOptions& options, const RunConfig& run) {
   return prompt;
 }
 
-Tokens stop_of(const std::string& stop, const RunConfig& run) {
-  if (parse<int64_t>(stop)) return {parse_id("--stop", stop, run)};
-  return bytes_of("--stop", stop, run);
+bool is_id(const std::string& stop) { return parse<int64_t>(stop).has_value(); }
+
+// If the prompt or a stop is text.
+void open_tokenizer(GenerationOptions& options, const RunConfig& run) {
+  const bool has_text_prompt = options.prompt_ids.empty();
+  if (!has_text_prompt && std::ranges::all_of(options.stops, is_id)) return;
+  if (tokenizer_path(run).empty() && !reads_bytes(run))
+    fail(ErrorKind::kUsage,
+         "{}: gxp has no tokenizer for a vocabulary of {}; give token ids{}, or set data.tokenizer "
+         "to the model's tokenizer, or to \"byte\" if its tokens 0 to 255 are bytes",
+         has_text_prompt ? "--prompt" : "--stop", run.model.vocab_size,
+         has_text_prompt ? " with --prompt-ids" : "");
+  options.tokenizer = tokenizer_of(run);
+}
+
+Tokens stop_of(const GenerationOptions& options, const std::string& stop, const RunConfig& run) {
+  return is_id(stop) ? Tokens{parse_id("--stop", stop, run)} : encode("--stop", options, stop, run);
 }
 
 // Up to the last character's first byte, if its last byte may still come.
@@ -109,24 +128,13 @@ void add_sampling_options(CLI::App& app, Sampling& sampling, CLI::Option* genera
 
 }  // namespace
 
-bool reads_bytes(const RunConfig& run) {
-  return run.data.tokenizer == TextTokens::kByte || run.model.vocab_size == kByteVocabulary;
-}
-
-std::string text_of(const Tokens& tokens) {
-  std::string text;
-  for (const int32_t token : tokens)
-    text += token < kByteVocabulary ? std::string(1, char(token)) : "\xef\xbf\xbd";
-  return text;
-}
-
 void TokenStream::put(int32_t token) {
-  if (!as_text_) {
+  if (!decoder_) {
     print_now(fmt::format("{}{}", is_first_ ? "" : " ", token));
     is_first_ = false;
     return;
   }
-  pending_ += text_of({token});
+  pending_ += decoder_->put(token);
   const size_t complete = complete_bytes(pending_);
   print_now(pending_.substr(0, complete));
   pending_.erase(0, complete);
@@ -134,15 +142,18 @@ void TokenStream::put(int32_t token) {
 
 void TokenStream::finish() { print_now(pending_ + "\n"); }
 
-GenerationRequest make_generation(const GenerationOptions& options, const RunConfig& run) {
+GenerationRequest make_generation(GenerationOptions& options, const RunConfig& run) {
   if (options.count == 0) return {};
+  open_tokenizer(options, run);
   GenerationRequest request{.prompt = prompt_of(options, run),
                             .count = options.count,
                             .sampling = options.sampling,
                             .seed = run.train.seed};
+  if (options.is_chat && options.stops.empty())
+    request.stops.push_back({end_of_turn(run, *options.tokenizer)});
   if (!options.seed.empty()) request.seed = *parse<uint64_t>(options.seed);
   for (const std::string& stop : options.stops) {
-    request.stops.push_back(stop_of(stop, run));
+    request.stops.push_back(stop_of(options, stop, run));
     if (request.stops.back().empty()) fail(ErrorKind::kUsage, "--stop: must not be empty");
   }
   return request;
@@ -158,6 +169,12 @@ void add_generation_options(CLI::App& app, GenerationOptions& options) {
         ->type_name("TEXT")
         ->default_str("a line feed")
         ->needs(generate);
+    app.add_flag("--chat", options.is_chat,
+                 "Take the prompt as a user's message. It is written as the model's chat template "
+                 "has it; "
+                 "what ends its answer is the default of --stop")
+        ->needs(generate)
+        ->needs("--prompt");
     app.add_option("--prompt-ids", options.prompt_ids,
                    "Token ids to continue, such as 1,2,3. Ids are printed, too")
         ->type_name("IDS")

@@ -14,7 +14,7 @@
 namespace gxp {
 namespace {
 
-bool visible(const CLI::Option* option) { return !option->get_group().empty(); }
+bool is_visible(const CLI::Option* option) { return !option->get_group().empty(); }
 
 std::vector<const CLI::App*> visible_commands(const CLI::App& app) {
   const auto visible = [](const CLI::App* command) { return !command->get_group().empty(); };
@@ -179,7 +179,7 @@ std::string command_completion(const CLI::App& command, const std::string& befor
                         joined(actions, " "));
   }
   text += "      case $previous in\n";
-  for (const CLI::Option* option : command.get_options(visible)) {
+  for (const CLI::Option* option : command.get_options(is_visible)) {
     const std::vector<std::string> names = names_of(*option);
     if (names.empty() || !takes_value(*option)) continue;
     text +=
@@ -228,7 +228,7 @@ std::vector<std::string> command_names(const CLI::App& app) {
 
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> all;
-  for (const CLI::Option* option : app.get_options(visible)) {
+  for (const CLI::Option* option : app.get_options(is_visible)) {
     std::ranges::copy(names_of(*option), std::back_inserter(all));
   }
   return all;
@@ -241,7 +241,7 @@ std::string options_manual(const CLI::App& app) {
   for (const std::string& group : app.get_groups()) {
     if (group.empty()) continue;
     if (group != "Options") text += fmt::format(".PP\n{}:\n", to_roff(group));
-    for (const CLI::Option* option : app.get_options(visible)) {
+    for (const CLI::Option* option : app.get_options(is_visible)) {
       if (option->get_group() == group) text += option_manual(*option);
     }
   }

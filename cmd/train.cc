@@ -1,5 +1,6 @@
 // gxp train: trains a model on every rank that the launcher started, or starts the ranks itself.
 #include <CLI/CLI.hpp>
+#include <climits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "cmd/exit_codes.h"
 #include "cmd/memory_limit.h"
 #include "cmd/options.h"
+#include "cmd/show_data.h"
 #include "cmd/stop_signal.h"
 #include "cmd/train_options.h"
 #include "cmd/train_rank.h"
@@ -15,6 +17,7 @@
 #include "lib/base/error.h"
 #include "lib/config/load.h"
 #include "lib/config/print.h"
+#include "lib/train/run_data.h"
 
 namespace gxp {
 namespace {
@@ -42,7 +45,7 @@ void check_usable(const TrainOptions& options, const RunConfig& run) {
     fail(ErrorKind::kUsage, "{}: there are no steps without training",
          options.run.overwrite ? "--overwrite" : "--metrics");
   }
-  if (options.evaluate && run.data.valid.empty())
+  if (options.evaluate && run.data.valid.empty() && run.data.validation_split == 0)
     fail(ErrorKind::kUsage, "--evaluate: data.valid names no files");
   if (run.comm.codec != "none") {
     fail(ErrorKind::kConfig, "comm.codec {}: train does not compress gradients; leave it at none",
@@ -56,7 +59,9 @@ void set_generation(TrainOptions& options, const RunConfig& run) {
   request = make_generation(options.generation, run);
   if (options.format != Format::kText) return;
   // Shared by copies of the function.
-  const auto stream = std::make_shared<TokenStream>(options.generates_text(run));
+  const auto& tokenizer = options.generation.tokenizer;
+  const auto stream = std::make_shared<TokenStream>(
+      tokenizer && options.generates_text() ? tokenizer->decoder() : nullptr);
   request.emit = [stream](int32_t token) { stream->put(token); };
   request.finish = [stream] { stream->finish(); };
 }
@@ -70,6 +75,11 @@ int run(TrainOptions& options) {
   const LoadedConfig config = load_config(options.config_path, options.sets, environment, trains);
   if (options.print_config) {
     fmt::print("{}", print_config(config));
+    return kExitOk;
+  }
+  if (options.shown_documents > 0) {
+    const bool has_model = config.origins.at("model.vocab_size").kind != Origin::Kind::kDefault;
+    show_data(config.run, has_model, uint64_t(options.shown_documents), options.format);
     return kExitOk;
   }
   check_usable(options, config.run);
@@ -86,6 +96,8 @@ int run(TrainOptions& options) {
                       .on_gpu = config.run.train.device == TrainDevice::kCuda,
                       .plan = options.planner(config.run)});
   set_generation(options, config.run);
+  // Before there are ranks, which would wait, and print an error each.
+  if (options.launch.nproc > 0 && trains) open_data(config.run);
   if (const auto launched = launch_ranks(options.launch, environment, job.comm)) return *launched;
   options.run.settings = job.configuration;
   options.run.resolved_settings = print_config(config);
@@ -113,6 +125,11 @@ std::function<int()> define_train(CLI::App& app) {
   app.add_flag("--evaluate", options->evaluate,
                "Compute the loss of all of data.valid, with the weights of model.init or, with "
                "--resume, of the newest checkpoint, instead of training");
+  add_number_option(
+      app, "--show-data", options->shown_documents, 0, INT_MAX,
+      "Print documents of data.train instead of training. The first N, as the model gets them: "
+      "text, token ids, and which of them are trained")
+      ->type_name("N");
   add_generation_options(app, options->generation);
   add_time_options(app, options->times);
   add_exchange_options(app, options->exchange, run_file);

@@ -22,6 +22,7 @@ struct TrainOptions {
   LaunchRequest launch;
   RunOptions run;
   bool evaluate = false;
+  int shown_documents = 0;
   GenerationOptions generation;
   TimeOptions times;
   bool print_config = false;
@@ -35,9 +36,7 @@ struct TrainOptions {
   [[nodiscard]] auto planner(const RunConfig& config) const {
     return only_looks(config) ? plan_evaluation : plan_run;
   }
-  [[nodiscard]] bool generates_text(const RunConfig& config) const {
-    return reads_bytes(config) && generation.prompt_ids.empty();
-  }
+  [[nodiscard]] bool generates_text() const { return generation.prompt_ids.empty(); }
   [[nodiscard]] ViewRequest view() const {
     return {evaluate, run.generation, run.resume, run.settings};
   }

@@ -6,6 +6,7 @@
 #include "cmd/train_report.h"
 #include "lib/base/log.h"
 #include "lib/collective/communicator.h"
+#include "lib/data/corpus/document_encoder.h"
 #include "lib/job/gpu_ranks.h"
 #include "lib/train/step/backend.h"
 
@@ -58,8 +59,9 @@ int train_on_rank(const TrainOptions& options, const RunConfig& config, JobSetti
       summary = run_training(run, communicator, backend, options.run);
   });
   const int ranks = identity.world_size;
-  const TrainPrinting printing{options.format, reads_bytes(run), options.generates_text(run),
-                               ranks};
+  const TrainPrinting printing{
+      options.format, reads_bytes(run),
+      options.generates_text() ? options.generation.tokenizer.get() : nullptr, ranks};
   if (identity.rank == 0 && options.times.by_class)
     print_times(times, options.times, run, *backend.device, ranks, options.format);
   else if (identity.rank == 0 && looks)

@@ -4,7 +4,6 @@
 #include <numbers>
 #include <utility>
 
-#include "cmd/generation_options.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 
@@ -13,8 +12,8 @@ namespace {
 
 void print_report(Report report, const Tokens& generated, const TrainPrinting& how) {
   if (how.format != Format::kText && !generated.empty()) {
-    if (how.generates_text)
-      report.facts.push_back({{"generated", "generated text"}, text_of(generated)});
+    if (how.tokenizer != nullptr)
+      report.facts.push_back({{"generated", "generated text"}, how.tokenizer->decode(generated)});
     report.facts.push_back({{"generated_ids", "generated token ids"},
                             std::vector<int64_t>(generated.begin(), generated.end())});
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lib/report/report.h"
+#include "lib/text/tokenizer.h"
 #include "lib/train/model_view.h"
 #include "lib/train/run.h"
 
@@ -9,8 +10,8 @@ namespace gxp {
 
 struct TrainPrinting {
   Format format = Format::kText;
-  bool of_bytes = false;        // the data's tokens are bytes of text
-  bool generates_text = false;  // else token ids
+  bool of_bytes = false;                 // the data's tokens are bytes of text
+  const Tokenizer* tokenizer = nullptr;  // of generated text; null: token ids
   int world_size = 1;
 };
 

@@ -15,9 +15,9 @@ namespace gxp {
 enum class ChangedData { kRefuse, kAccept };
 constexpr std::array<std::string_view, 2> words_of(ChangedData) { return {"refuse", "accept"}; }
 
-// How text becomes tokens.
-enum class TextTokens { kAuto, kByte };
-constexpr std::array<std::string_view, 2> words_of(TextTokens) { return {"auto", "byte"}; }
+// Settings of data.tokenizer that are no path.
+inline constexpr std::string_view kAutoTokenizer = "auto";
+inline constexpr std::string_view kByteTokenizer = "byte";
 // What files are whose bytes do not tell it.
 enum class DataFormat { kAuto, kText, kNanoGpt };
 constexpr std::array<std::string_view, 3> words_of(DataFormat) {
@@ -35,8 +35,11 @@ struct DataConfig {
   Choice<DataFormat> format = DataFormat::kAuto;
   std::string field;  // "": the text or the chat of a record, whichever it has
   std::string document_separator;
-  Choice<TextTokens> tokenizer = TextTokens::kAuto;
-  int sequence = 0;  // 0: model.context
+  std::string tokenizer{kAutoTokenizer};
+  std::string end_token;  // "": the tokenizer's end of text; of token ids: none
+  std::string chat_template = "default";
+  std::string cache;  // "": beside the run
+  int sequence = 0;   // 0: model.context
   Choice<RowOrder> order = RowOrder::kShuffled;
   bool cross_documents = false;
   Choice<ChangedData> changed = ChangedData::kRefuse;
@@ -89,9 +92,29 @@ struct DataConfig {
     field("document_separator", &S::document_separator,
           "Text that separates the documents of a plain text file, such as \"<|endoftext|>\". It "
           "belongs to none of them. \"\": each file is one document.");
-    field("tokenizer", &S::tokenizer,
-          "How text becomes tokens. byte: one token per byte, whatever model.vocab_size is. "
-          "auto: the same, but text is refused unless model.vocab_size is 256.");
+    field(
+        "tokenizer", &S::tokenizer,
+        "How text becomes tokens: a directory with a tokenizer as Hugging Face has it "
+        "(tokenizer.json, vocab.json with merges.txt, tokenizer.model or a file of tiktoken), or "
+        "such a file. byte: one token per byte, whatever model.vocab_size is. auto: the tokenizer "
+        "in the directory of model.init or model.config; if there is none, as byte, but text is "
+        "refused unless model.vocab_size is 256. Text is tokenized once, into data.cache; plain "
+        "text is read as it is where tokens are bytes.");
+    field(
+        "end_token", &S::end_token,
+        "Token behind each document of text, by its text in the tokenizer. \"\": <|endoftext|> or "
+        "<|end_of_text|> if the tokenizer has it, else its eos_token. none: no token. With files "
+        "of token ids: the token, or its id, that ends a document in them; \"\": they are one "
+        "document each, or those that their index records.");
+    field(
+        "chat_template", &S::chat_template,
+        "Name of the chat template, where the tokenizer's directory has several. Chats become the "
+        "text that it writes. What is trained is what its {% generation %} tags enclose; without "
+        "tags, the assistant's messages with what the template puts behind them.");
+    field("cache", &S::cache,
+          "Directory of the tokens of text files. A file there is used again for the same text, "
+          "tokenizer and settings, whatever the names. \"\": tokens beside checkpoint.dir; without "
+          "that, gxp/tokens in $XDG_CACHE_HOME or ~/.cache.");
     field("sequence", &S::sequence, "Tokens per row (sequence length). 0: model.context.",
           at_least(0));
     field("order", &S::order,

@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kEndPatience{10};
 
 }  // namespace
 
-BatchLoader::BatchLoader(const Dataset& dataset, const SampleOrder& order, const BatchShare& share,
+BatchLoader::BatchLoader(const Dataset& dataset, const DataOrder& order, const BatchShare& share,
                          int depth)
     : dataset_(dataset),
       order_(order),

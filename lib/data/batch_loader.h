@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "lib/base/deadline.h"
+#include "lib/data/data_order.h"
 #include "lib/data/dataset.h"
-#include "lib/data/sample_order.h"
 #include "lib/tensor/tensor.h"
 
 namespace gxp {
@@ -47,7 +47,7 @@ struct BatchTensors {
 // Cost: memory for `depth` micro-batches, allocated once; next() copies one of them.
 class BatchLoader {
  public:
-  BatchLoader(const Dataset& dataset, const SampleOrder& order, const BatchShare& share,
+  BatchLoader(const Dataset& dataset, const DataOrder& order, const BatchShare& share,
               int depth = 4);
   ~BatchLoader();
 
@@ -83,7 +83,7 @@ class BatchLoader {
   [[nodiscard]] uint64_t count_targets(uint64_t begin, uint64_t samples) const;
 
   const Dataset& dataset_;
-  const SampleOrder order_;
+  const DataOrder order_;
   const BatchShare share_;
   const bool keeps_apart_;  // documents that there are
   uint64_t step_targets_ = 0;

@@ -57,6 +57,8 @@ RunConfig shortened(RunConfig config, const std::string& tokens) {
   config.model.init = "normal";
   config.data.train = {tokens};
   config.data.valid = {};
+  config.data.weights = {};
+  config.data.validation_split = 0;
   config.train.grad_accum = std::min(config.train.grad_accum, 2);
   config.train.recompute_units = {"*"};
   config.train.frozen = {};

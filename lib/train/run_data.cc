@@ -1,25 +1,29 @@
 #include "lib/train/run_data.h"
 
-#include "lib/program/run_plan.h"
-
 namespace gxp {
 namespace {
 
-std::unique_ptr<const Dataset> open(const RunConfig& config, const std::vector<std::string>& paths,
-                                    const std::string& setting) {
-  return std::make_unique<const Dataset>(paths, int(row_positions(config)), config.model.vocab_size,
-                                         setting, config.data.tokenizer);
+std::unique_ptr<const Dataset> open_valid(RunEncoder& encoder) {
+  const DataConfig& data = encoder.run().data;
+  if (!data.valid.empty())
+    return std::make_unique<const Dataset>(data.valid, encoder, "data.valid");
+  if (data.validation_split == 0) return nullptr;
+  return std::make_unique<const Dataset>(data.train, encoder, "data.train",
+                                         DocumentPart::kValidation);
 }
 
 }  // namespace
 
 RunData open_data(const RunConfig& config) {
-  return {open(config, config.data.train, "data.train"),
-          config.data.valid.empty() ? nullptr : open_valid(config)};
+  RunEncoder encoder(config);
+  const auto part = config.data.validation_split > 0 ? DocumentPart::kTraining : DocumentPart::kAll;
+  return {std::make_unique<const Dataset>(config.data.train, encoder, "data.train", part),
+          open_valid(encoder)};
 }
 
 std::unique_ptr<const Dataset> open_valid(const RunConfig& config) {
-  return open(config, config.data.valid, "data.valid");
+  RunEncoder encoder(config);
+  return open_valid(encoder);
 }
 
 RunConfig with_data(RunConfig config, const RunData& data) {

@@ -247,7 +247,7 @@ TEST_CASE("a wrong command line is refused before ranks are started", "[cmd]") {
       {{"--algorithm", "rings", "--nproc", "2"}, 2, "rings"},
       {{"--transport", "carrier"}, 2, "comm.transport"},
       {{"--memory", "shared"}, 2, "must be one of: communicator, ordinary"},
-      {{"--device", "gpu"}, 2, "must be one of: cpu, cuda"},
+      {{"--device", "tpu"}, 2, "must be one of: cpu, cuda"},
       {{"--device", "cuda", "--explain"}, 2, "support only host memory"},
       {{"--tolerance", "much"}, 2, "must be a percentage"},
       {{"--svg", "x.svg"}, 2, "it needs --explain"},

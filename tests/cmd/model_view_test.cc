@@ -200,7 +200,7 @@ TEST_CASE("what cannot be looked at is refused, with the reason", "[cmd]") {
       {ids, {"--generate", "3", "--prompt", "a"}, "--prompt-ids"},
       {ids,
        {"--generate", "3", "--prompt", "hello", "--set", "data.tokenizer=byte"},
-       "--prompt: it has the byte 104, but model.vocab_size is 101"},
+       "--prompt: it has the token 104, but model.vocab_size is 101"},
       {ids, {"--generate", "3", "--prompt-ids", "1,2x"}, "'2x' is not a token id from 0 to"},
       {ids, {"--generate", "3", "--prompt-ids", "1,999"}, "'999' is not a token id"},
       {ids, {"--generate", "3", "--prompt-ids", "1", "--stop", "the"}, "--stop"},

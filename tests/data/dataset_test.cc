@@ -173,9 +173,7 @@ TEST_CASE("a file that is no text, shard, array or rows is refused as what it is
   const TokenDirectory dir;
   const std::string more(5000, 'x');
   const auto [name, content, words] = GENERATE_COPY(table<std::string, std::string, std::string>(
-      {{"a.txt", "\x1f\x8b\x08" + more, "compressed by gzip"},
-       {"a", "\x28\xb5\x2f\xfd" + more, "compressed by zstd"},
-       {"a.txt", "\xfd\x37zXZ\0"s + more, "compressed by xz"},
+      {{"a.txt", "\xfd\x37zXZ\0"s + more, "compressed by xz"},
        {"a.txt", "BZh91AY&SY" + more, "compressed by bzip2"},
        {"a.txt", "PK\3\4" + more, "a zip archive"},
        {"a.txt", "PAR1\x15\x04" + more, "a Parquet table"},
@@ -203,9 +201,9 @@ TEST_CASE("a file that is no text, shard, array or rows is refused as what it is
 
 TEST_CASE("text of any encoding is text, whatever word it begins with", "[data]") {
   const TokenDirectory dir;
-  const std::string text = GENERATE(
-      "PAR1 is the magic", "GGUF files", "ARROW1 is", "%d of 5", "caf\xc3\xa9 \xe6\x97\xa5",
-      "caf\xe9 en latin-1", "\xef\xbb\xbfmark", "a\tb\r\n\f\x1b[0m", "{\"json\": \"lines\"}");
+  const std::string text = GENERATE("PAR1 is the magic", "GGUF files", "ARROW1 is", "%d of 5",
+                                    "caf\xc3\xa9 \xe6\x97\xa5", "caf\xe9 en latin-1",
+                                    "\xef\xbb\xbfmark", "a\tb\r\n\f\x1b[0m");
   CAPTURE(text);
   CHECK(Dataset({dir.write("a", text)}, 2, 256).fingerprints()[0].kind == "text");
 }
@@ -214,11 +212,11 @@ TEST_CASE("text is taken for a vocabulary of other than 256 tokens only if asked
   const TokenDirectory dir;
   const std::string path = dir.write("a.txt", "abcdefghi");
   const int vocabulary = GENERATE(255, 257, 50304);
-  const auto [kind, text] = error_of([&] { Dataset({path}, 4, vocabulary, "data.valid"); });
+  const auto [kind, text] = error_of([&] { Dataset({path}, 4, vocabulary); });
   CHECK(kind == ErrorKind::kConfig);
-  CHECK_THAT(text, Catch::Matchers::Contains("data.valid: " + path + " is text") &&
-                       Catch::Matchers::Contains("data.tokenizer = \"byte\""));
-  CHECK(Dataset({path}, 4, vocabulary, "data.valid", TextTokens::kByte).sample_count() == 2);
+  CHECK_THAT(text, Catch::Matchers::Contains("data.tokenizer: ") &&
+                       Catch::Matchers::Contains("set \"byte\" if bytes are meant"));
+  CHECK(Dataset({path}, 4, vocabulary, "byte").sample_count() == 2);
   CHECK(Dataset({dir.write("a.i32", counting_tokens(5))}, 4, vocabulary).sample_count() == 1);
 }
 

@@ -100,7 +100,8 @@ void Bpe::find_cuts() {
 
 // The first place behind `from` before which nothing merges with what comes after.
 size_t Bpe::next_cut(std::string_view word, size_t from) const {
-  for (size_t at = word.find(kSpaceSign, from + 1); at != word.npos; at = word.find(kSpaceSign, at + 1)) {
+  for (size_t at = word.find(kSpaceSign, from + 1); at != word.npos;
+       at = word.find(kSpaceSign, at + 1)) {
     const size_t before = character_before(word, at);
     const bool is_character = utf8_length(word.substr(before, at - before)) == at - before;
     if (is_character && !(*before_mark_)[character_at(word, before).code]) return at;

@@ -40,6 +40,10 @@ class ChatTemplate {
   std::string digest_;
 };
 
+// The special tokens that a directory names, "eos_token" and so on, as transformers reads them. kIo,
+// kCorrupt.
+JinjaDict special_tokens_in(const std::string& directory);
+
 // Of a directory: chat_template.jinja, or else that of `name` in tokenizer_config.json, where it may
 // have several. Special tokens are those of tokenizer_config.json and, where transformers looks there,
 // special_tokens_map.json.

@@ -81,6 +81,10 @@ std::string named_template(const Json& templates, const std::string& name,
 
 }  // namespace
 
+JinjaDict special_tokens_in(const std::string& directory) {
+  return special_tokens_of(read_object(directory + "/tokenizer_config.json"), directory);
+}
+
 ChatTemplate open_chat_template(const std::string& directory, const std::string& name) {
   const std::string path = directory + "/tokenizer_config.json";
   const std::string own_file = directory + "/chat_template.jinja";

@@ -104,11 +104,10 @@ class StepReader {
     const PrependScheme known = name == "always"  ? PrependScheme::kAlways
                                 : name == "first" ? PrependScheme::kFirst
                                                   : PrependScheme::kNever;
-    std::string mark = to_text(member(step, "replacement", where_), where_);
+    const std::string mark = to_text(member(step, "replacement", where_), where_);
     if (mark.empty()) fail(ErrorKind::kCorrupt, "{}: Metaspace has no replacement", where_);
     read_.asks_for_source |= known == PrependScheme::kFirst;
-    read_.steps.push_back(
-        make_metaspace(std::move(mark), known, flag(step, "split", true, where_)));
+    read_.steps.push_back(make_metaspace(mark, known, flag(step, "split", true, where_)));
   }
 
   const std::string& where_;

@@ -52,7 +52,7 @@ struct JinjaMacro {
   std::string name{};
   std::vector<std::string> parameters{};
   std::vector<JinjaExpressionPtr> defaults{};
-  JinjaBody body{};
+  JinjaBody body;
 };
 
 struct JinjaStatement {

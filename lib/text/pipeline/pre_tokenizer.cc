@@ -196,9 +196,9 @@ DelimiterFinder find_rust_words() {
 std::unique_ptr<PreTokenizerStep> make_split(SplitRules rules) {
   return std::make_unique<SplitStep>(std::move(rules));
 }
-std::unique_ptr<PreTokenizerStep> make_metaspace(std::string mark, PrependScheme scheme,
+std::unique_ptr<PreTokenizerStep> make_metaspace(const std::string& mark, PrependScheme scheme,
                                                  bool splits) {
-  return std::make_unique<MetaspaceStep>(std::move(mark), scheme, splits);
+  return std::make_unique<MetaspaceStep>(mark, scheme, splits);
 }
 std::unique_ptr<PreTokenizerStep> make_byte_level(bool adds_space, bool uses_pattern) {
   return std::make_unique<ByteLevelStep>(adds_space, uses_pattern);

@@ -41,7 +41,7 @@ struct SplitRules {
 std::unique_ptr<PreTokenizerStep> make_split(SplitRules rules);
 // Spaces become `mark`, and one is put before each word, before that at the text's start, or before
 // none, unless it begins with one. splits: a word begins at each mark.
-std::unique_ptr<PreTokenizerStep> make_metaspace(std::string mark, PrependScheme scheme,
+std::unique_ptr<PreTokenizerStep> make_metaspace(const std::string& mark, PrependScheme scheme,
                                                  bool splits);
 // One space before each word that begins with none; then GPT-2's pattern; then bytes as characters.
 std::unique_ptr<PreTokenizerStep> make_byte_level(bool adds_space, bool uses_pattern);

@@ -302,7 +302,7 @@ std::string restored_lines(std::string_view text) {
     ++found;
     at = colon + 1;
     const size_t begin = std::min(line.find_first_not_of(' ', at), line.size());
-    const size_t end = std::min(line.find_first_of(" ", begin), line.size());
+    const size_t end = std::min(line.find_first_of(' ', begin), line.size());
     restored += fmt::format("{}{}:", is_inner ? "  " : "", word);
     if (!is_block) restored += fmt::format(" {}", line.substr(begin, end - begin));
     restored += '\n';

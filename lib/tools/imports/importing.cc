@@ -46,7 +46,7 @@ const Value* ImportResult::find(std::string_view setting) const {
   return preset != defaults.end() && preset->value ? &*preset->value : nullptr;
 }
 
-Importing::Importing(const ImportRequest& request, SourceFile file)
+Importing::Importing(const ImportRequest& request, ImportedFile file)
     : request_(request), file_(std::move(file)), resolved_(file_.keys.size()) {
   result_.path = file_.path;
   result_.kind = file_.kind;
@@ -208,9 +208,9 @@ void Importing::set_batch(ImportedBatch batch) {
   result_.batch = std::move(batch);
 }
 
-SourceFile Importing::take_block(const std::string& block) {
-  SourceFile inner{.path = fmt::format("{}: {}", file_.path, block),
-                   .kind = SourceKind::kDeepSpeed};
+ImportedFile Importing::take_block(const std::string& block) {
+  ImportedFile inner{.path = fmt::format("{}: {}", file_.path, block),
+                     .kind = SourceKind::kDeepSpeed};
   const std::string prefix = block + ".";
   std::erase_if(file_.keys, [&](const SourceKey& key) {
     if (!key.name.starts_with(prefix)) return false;
@@ -228,7 +228,7 @@ std::string Importing::path_beside(const std::string& path) const {
   return fs::exists(beside, ignored) ? beside.lexically_normal().string() : path;
 }
 
-void Importing::import_deepspeed_file(SourceFile inner, const ImportRequest& request) {
+void Importing::import_deepspeed_file(ImportedFile inner, const ImportRequest& request) {
   const std::string prefix = inner.path + ": ";
   for (const std::string& flaw : inner.flaws) error(flaw);
   if (inner.flaws.empty() && inner.kind != SourceKind::kDeepSpeed)

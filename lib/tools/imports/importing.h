@@ -15,7 +15,7 @@ struct KeyRule;
 
 class Importing {
  public:
-  Importing(const ImportRequest& request, SourceFile file);
+  Importing(const ImportRequest& request, ImportedFile file);
 
   // Judges each key of the file by its row, in the order of the file. A key without a row is
   // `unknown` to the program: unless the program ignores such keys, too, that is an error.
@@ -63,9 +63,9 @@ class Importing {
   void describe_batch(ImportedBatch batch) { result_.batch = std::move(batch); }
   // The DeepSpeed configuration of another file or block, merged: its keys are listed with its path in
   // front. A setting that both decide must be the same.
-  void import_deepspeed_file(SourceFile inner, const ImportRequest& request);
+  void import_deepspeed_file(ImportedFile inner, const ImportRequest& request);
   // The keys of a block with a DeepSpeed JSON, which are no longer judged here; before judge().
-  SourceFile take_block(const std::string& block);
+  ImportedFile take_block(const std::string& block);
   // A path in the file is relative to the file, or if nothing is there to the working directory.
   [[nodiscard]] std::string path_beside(const std::string& path) const;
   // More that is to be said of a judged key: "no learning_rate is given ...".
@@ -86,7 +86,7 @@ class Importing {
   void decide(Verdict verdict, std::vector<ImportedSetting> settings, std::string_view note);
 
   ImportRequest request_;
-  SourceFile file_;
+  ImportedFile file_;
   std::vector<std::optional<SourceTree>> resolved_;  // by key
   std::span<const KeyRule> rules_;
   std::vector<std::pair<std::string, std::string>> renamed_;  // before, now

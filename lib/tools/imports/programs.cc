@@ -27,7 +27,7 @@ ImportResult import_file(const ImportRequest& request) {
     if (std::ranges::find(known, name) == known.end())
       fail_unknown(ErrorKind::kConfig, "--import-arg", name, known);
   }
-  SourceFile file = read_source(request.path);
+  ImportedFile file = read_source(request.path);
   const std::vector<std::string> flaws = file.flaws;
   const std::optional<SourceKind> kind = file.kind;
   const bool is_read = kind && (flaws.empty() || !file.keys.empty());

@@ -100,7 +100,7 @@ std::optional<SourceKind> kind_of(const SourceTree& tree, Syntax syntax) {
 }
 
 // A command line's flags, each with its value. What comes before the program is a launcher's.
-void read_flags(const SourceTree& words, SourceFile& file) {
+void read_flags(const SourceTree& words, ImportedFile& file) {
   size_t at = 0;
   while (at < words.size() && words[at].get<std::string>().find("train_") == std::string::npos)
     ++at;
@@ -159,8 +159,8 @@ std::string to_line(const SourceTree& value) {
   return value.dump(-1, ' ', false, SourceTree::error_handler_t::replace);
 }
 
-SourceFile parse_source(const std::string& text, const std::string& path) {
-  SourceFile file{.path = path};
+ImportedFile parse_source(const std::string& text, const std::string& path) {
+  ImportedFile file{.path = path};
   const bool is_binary = text.starts_with('\x80') || text.starts_with("PK\x03\x04") ||
                          text.find('\0') != std::string::npos;
   for (size_t at = 0; !is_binary && at < text.size();) {
@@ -196,7 +196,7 @@ SourceFile parse_source(const std::string& text, const std::string& path) {
   return file;
 }
 
-SourceFile read_source(const std::string& path) {
+ImportedFile read_source(const std::string& path) {
   return parse_source(to_utf8(read_text_file(path, kMaxSourceBytes, "configuration")), path);
 }
 

@@ -25,7 +25,7 @@ struct SourceKey {
   SourceTree value;
 };
 
-struct SourceFile {
+struct ImportedFile {
   std::string path = {};
   std::optional<SourceKind> kind = {};  // nothing: none of these
   std::vector<SourceKey> keys = {};
@@ -39,10 +39,10 @@ std::vector<SourceKey> flatten(const SourceTree& tree);
 // Reads the file and recognises its kind by its syntax and by the keys that each program knows; where
 // the syntax is broken, by that alone. What is wrong with its content is in `flaws`: a syntax error with its line, a key that occurs twice, or
 // that it is none of these kinds. kIo, kCorrupt: as read_text_file(), for up to 1 MiB.
-SourceFile read_source(const std::string& path);
+ImportedFile read_source(const std::string& path);
 
 // The same over the text of a file; `path` is for messages.
-SourceFile parse_source(const std::string& text, const std::string& path);
+ImportedFile parse_source(const std::string& text, const std::string& path);
 
 // Its value in one line, as JSON writes it.
 std::string to_line(const SourceTree& value);

@@ -328,7 +328,7 @@ std::span<const KeyRule> rules() {
 }
 
 void judge(Importing& in) {
-  SourceFile block = in.take_block("deepspeed");
+  ImportedFile block = in.take_block("deepspeed");
   const SourceTree* path = in.find("deepspeed");
   const std::string file = path != nullptr && path->is_string() ? path->get<std::string>() : "";
   in.judge(rules(), false);

@@ -22,7 +22,7 @@ ForwardBackward::ForwardBackward(const RunConfig& config, Backend& backend, Shar
       dropout_seed_(mix64(config.train.seed ^ kDropout)),
       first_tokens_(size_t(sharded.plan.shape.grad_accum)),
       model_(make_model(sharded.plan.architecture, *backend.ops)),
-      loader_(data, {config.data.order, config.train.seed, data.sample_count()},
+      loader_(data, DataOrder(config.data, config.train.seed, data),
               {.rank = sharded.rank,
                .world_size = sharded.groups.world_size,
                .rows = config.train.micro_batch,

@@ -13,7 +13,7 @@ SourceTree json(const char* text) { return SourceTree::parse(text); }
 
 // What a kConfig error says.
 template <class Call>
-std::string complaint_of(Call call) {
+std::string syntax_complaint(Call call) {
   const Caught caught = error_of(call);
   CHECK(caught.kind == ErrorKind::kConfig);
   return caught.message;
@@ -54,7 +54,7 @@ TEST_CASE("text that is no HJSON is refused with its line", "[imports]") {
             }(),
         "f:1: nested deeper than 64"}}));
   CAPTURE(text);
-  CHECK(complaint_of([&] { parse_hjson(text, "f"); }) == complaint);
+  CHECK(syntax_complaint([&] { parse_hjson(text, "f"); }) == complaint);
 }
 
 TEST_CASE("YAML's words have the values that PyYAML gives them", "[imports]") {
@@ -89,9 +89,9 @@ TEST_CASE("YAML that grows without end or contradicts itself is refused", "[impo
     for (int k = 0; k < 9; ++k) aliases += "*a" + std::to_string(i - 1) + ",";
     aliases += "]\n";
   }
-  const std::string complaint = complaint_of([&] { parse_yaml_tree(aliases, "f"); });
+  const std::string complaint = syntax_complaint([&] { parse_yaml_tree(aliases, "f"); });
   CHECK(complaint.find("more than 100000 values") != std::string::npos);
-  CHECK(complaint_of([] { parse_yaml_tree("a: 1\na: 2", "f"); }) ==
+  CHECK(syntax_complaint([] { parse_yaml_tree("a: 1\na: 2", "f"); }) ==
         "f:2: the key 'a' occurs twice");
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("a command line is split as a shell does it", "[imports]") {
                                  {"a\\ b  c\r\n", {"a b", "c"}},
                                  {"", {}}}));
   CHECK(parse_command_words(text, "f")["words"].get<Words>() == wanted);
-  CHECK(complaint_of([] {
+  CHECK(syntax_complaint([] {
           parse_command_words("a -o $HOME", "f");
         }).starts_with("f:1: the shell gives '$' a meaning"));
 }

@@ -1,4 +1,4 @@
-#include "lib/data/validation_split.h"
+#include "lib/data/documents/validation_split.h"
 
 #include <cmath>
 

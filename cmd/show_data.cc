@@ -1,0 +1,105 @@
+#include "cmd/show_data.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/data/corpus/document_encoder.h"
+#include "lib/data/dataset.h"
+#include "lib/data/documents/open_documents.h"
+#include "lib/data/files/path_list.h"
+
+namespace gxp {
+namespace {
+
+struct ShownDocument {
+  std::string text;
+  std::vector<int32_t> ids;
+  std::vector<uint8_t> trained;  // for each id
+};
+
+// Of token ids, whose text is known where the run has a tokenizer.
+ShownDocument show_tokens(const DocumentView& document, RunEncoder& encoder) {
+  ShownDocument shown{
+      .text = "", .ids{document.tokens.begin(), document.tokens.end()}, .trained = {}};
+  if (reads_bytes(encoder.run()) || !tokenizer_path(encoder.run()).empty())
+    shown.text = encoder.get().tokenizer().decode(shown.ids);
+  for (const int32_t label : document.labels) shown.trained.push_back(label == kNoLabel ? 0 : 1);
+  return shown;
+}
+
+ShownDocument show(const DocumentReader& reader, const DocumentView& document,
+                   RunEncoder& encoder) {
+  ShownDocument shown;
+  if (reader.form() == DocumentForm::kTokens) {
+    shown = show_tokens(document, encoder);
+  } else {
+    EncodedDocument encoded =
+        encoder.get().encode(reader.form(), document, "read " + reader.place_of(document));
+    shown = {
+        reader.form() == DocumentForm::kText ? std::string(document.text) : std::move(encoded.text),
+        std::move(encoded.ids), std::move(encoded.trained)};
+  }
+  if (shown.trained.empty()) shown.trained.assign(shown.ids.size(), 1);
+  return shown;
+}
+
+std::string as_json(const DocumentReader& reader, const DocumentView& document,
+                    const ShownDocument& shown) {
+  const nlohmann::ordered_json line = {
+      {"file", reader.path()}, {"kind", reader.kind()}, {"document", document.number},
+      {"text", shown.text},    {"ids", shown.ids},      {"trained", shown.trained}};
+  return line.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+// The text in runs of tokens that are trained, or are not.
+std::string as_text(const DocumentReader& reader, const DocumentView& document,
+                    const ShownDocument& shown, const Tokenizer* tokenizer) {
+  const auto trained = std::ranges::count(shown.trained, uint8_t{1});
+  std::string out = fmt::format("{}: {}, {} tokens, {} trained\n", reader.place_of(document),
+                                reader.kind(), shown.ids.size(), trained);
+  if (tokenizer == nullptr) return out + fmt::format("{}\n", fmt::join(shown.ids, " "));
+  const bool dims = ::isatty(STDOUT_FILENO) != 0;
+  const auto decoder = tokenizer->decoder();
+  bool is_dim = false;
+  for (size_t i = 0; i < shown.ids.size(); ++i) {
+    const bool dim = dims && shown.trained[i] == 0;
+    if (dim != is_dim) out += dim ? "\033[2m" : "\033[22m";
+    is_dim = dim;
+    out += decoder->put(shown.ids[i]);
+  }
+  return out + (is_dim ? "\033[22m\n" : "\n");
+}
+
+}  // namespace
+
+void show_data(RunConfig run, bool has_model, uint64_t count, Format format) {
+  if (!has_model && !tokenizer_path(run).empty()) run.model.vocab_size = 0;  // of any size
+  if (format == Format::kCsv)
+    fail(ErrorKind::kUsage, "--show-data: documents are shown as text or json, not as csv");
+  RunEncoder encoder(run);
+  const DocumentOptions options = document_options(run, encoder.end_of_stream());
+  for (const std::string& entry : run.data.train) {
+    for (const std::string& path : expand_path(entry, "data.train")) {
+      const auto reader = open_documents(path, options);
+      const bool has_text = reader->form() != DocumentForm::kTokens || reads_bytes(run) ||
+                            !tokenizer_path(run).empty();
+      const Tokenizer* const tokenizer = has_text ? &encoder.get().tokenizer() : nullptr;
+      while (count > 0) {
+        const auto document = reader->next();
+        if (!document) break;
+        const ShownDocument shown = show(*reader, *document, encoder);
+        print_now(format == Format::kJson ? as_json(*reader, *document, shown)
+                                          : as_text(*reader, *document, shown, tokenizer));
+        --count;
+      }
+    }
+  }
+}
+
+}  // namespace gxp

@@ -1,0 +1,132 @@
+#include "lib/data/corpus/tokenized_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "lib/base/bytes.h"
+#include "lib/base/error.h"
+#include "lib/base/fd.h"
+#include "lib/base/log.h"
+#include "lib/data/corpus/tokenize.h"
+#include "lib/data/documents/open_documents.h"
+#include "lib/data/files/source_file.h"
+
+namespace gxp {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The version of what documents are made into; another one makes other caches.
+constexpr std::string_view kVersion = "1";
+
+std::string user_cache() {
+  // NOLINTBEGIN(concurrency-mt-unsafe): nothing sets variables
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  const char* const home = std::getenv("HOME");
+  // NOLINTEND(concurrency-mt-unsafe)
+  if (cache != nullptr && *cache == '/') return cache;
+  return home != nullptr && *home != '\0' ? std::string(home) + "/.cache" : "/tmp";
+}
+
+// Holds flock() on a file beside the cache, so that one process at a time tokenizes it.
+class CacheLock {
+ public:
+  explicit CacheLock(const std::string& path)
+      : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
+    if (fd_.get() < 0) fail(ErrorKind::kIo, "open {}: {}", path, system_text(errno));
+    if (::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0) return;
+    if (errno == EWOULDBLOCK)
+      log_info("data: another process tokenizes what {} locks; waiting for it", path);
+    while (::flock(fd_.get(), LOCK_EX) != 0) {  // ends: the lock goes with its holder
+      if (errno == EINTR) continue;
+      log_warn("lock {}: {}; two processes may tokenize at a time", path, system_text(errno));
+      return;
+    }
+  }
+
+ private:
+  Fd fd_;
+};
+
+std::string part_words(const TokenizeRequest& request) {
+  if (request.part == DocumentPart::kAll) return "";
+  return fmt::format("{}{}", request.part == DocumentPart::kTraining ? "training" : "validation",
+                     request.run.data.validation_split);
+}
+
+void make_directory(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) fail(ErrorKind::kIo, "make directory {}: {}", path, error.message());
+}
+
+void log_tokenized(const TokenizedFile& file, const TokenizeRequest& request, double seconds) {
+  log_info("data: tokenized {}: {}, {} tokens in {:.1f} s, {}/s; {}", file.path, file.kind,
+           file.cache.token_count(), seconds,
+           format_bytes(uint64_t(double(file.bytes) / std::max(seconds, 1e-3))),
+           request.encoder.description(file.cache.form().has_trained ? DocumentForm::kChat
+                                                                     : DocumentForm::kText));
+}
+
+}  // namespace
+
+DocumentOptions document_options(const RunConfig& run, std::optional<int32_t> end_token) {
+  const int sequence = run.data.sequence > 0 ? run.data.sequence : run.model.context;
+  return {.format = run.data.format,
+          .field = run.data.field,
+          .separator = run.data.document_separator,
+          .end_token = end_token,
+          .row_tokens = sequence > 0 ? uint64_t(sequence) + 1 : 0,
+          .vocab_size = run.model.vocab_size > 0 ? run.model.vocab_size : INT32_MAX};
+}
+
+std::string cache_directory(const RunConfig& run) {
+  if (!run.data.cache.empty()) return run.data.cache;
+  if (run.checkpoint.dir.empty()) return user_cache() + "/gxp/tokens";
+  const fs::path checkpoints = fs::path(run.checkpoint.dir).lexically_normal();
+  const bool ends_in_slash = !checkpoints.has_filename();
+  return ((ends_in_slash ? checkpoints.parent_path() : checkpoints).parent_path() / "tokens")
+      .string();
+}
+
+TokenizedFile tokenize_file(const std::string& path, const TokenizeRequest& request) {
+  const DataConfig& data = request.run.data;
+  const auto reader = open_documents(path, document_options(request.run));
+  const DocumentForm form = reader->form();
+  const std::array parts = {content_hash(path),           std::string(kVersion),
+                            request.encoder.digest(form), reader->kind(),
+                            data.document_separator,      part_words(request)};
+  const TokenCacheForm cache_form{.key = token_cache_key(parts),
+                                  .vocabulary_end = request.encoder.tokenizer().vocabulary_end(),
+                                  .has_trained = form == DocumentForm::kChat};
+  const std::string directory = cache_directory(request.run);
+  make_directory(directory);
+  const std::string cache =
+      fmt::format("{}/{}.{}.tokens", directory, fs::path(path).filename().string(),
+                  cache_form.key.substr(0, 16));
+  const CacheLock lock(cache + ".lock");
+  const auto begin = std::chrono::steady_clock::now();
+  bool is_new = false;
+  TokenizedFile file{path, reader->kind(), SourceFile(path).bytes(),
+                     open_or_write_token_cache(cache, cache_form, [&](TokenCacheWriter& writer) {
+                       is_new = true;
+                       tokenize(*reader, request, writer);
+                     })};
+  if (file.cache.document_count() == 0)
+    fail(ErrorKind::kCorrupt, "read {}: it has no documents for {}", path,
+         request.part == DocumentPart::kValidation ? "validation" : "training");
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  if (is_new) log_tokenized(file, request, seconds.count());
+  return file;
+}
+
+}  // namespace gxp
