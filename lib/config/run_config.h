@@ -110,4 +110,9 @@ struct RunConfig {
   }
 };
 
+// Tokens of a row.
+inline size_t row_positions(const RunConfig& config) {
+  return size_t(config.data.sequence > 0 ? config.data.sequence : config.model.context);
+}
+
 }  // namespace gxp

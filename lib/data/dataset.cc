@@ -26,10 +26,6 @@ RunConfig small_run(int sequence, int vocab_size, const std::string& tokenizer) 
   return run;
 }
 
-int sequence_of(const RunConfig& run) {
-  return run.data.sequence > 0 ? run.data.sequence : run.model.context;
-}
-
 // Whether the file is one text, of which each byte is a token.
 bool is_bytes(const std::string& path, DataKind kind, const RunConfig& run) {
   if (kind != DataKind::kText || !reads_bytes(run) || !run.data.document_separator.empty())
@@ -41,7 +37,7 @@ std::unique_ptr<const SampleFile> open_samples(const std::string& path, RunEncod
                                                DocumentPart part, bool keep_open) {
   const RunConfig& run = encoder.run();
   const DataKind kind = kind_of(path, run.data.format);
-  const SampleShape shape{sequence_of(run), run.model.vocab_size,
+  const SampleShape shape{int(row_positions(run)), run.model.vocab_size,
                           holds_text(kind) ? std::nullopt : encoder.end_of_stream()};
   if (holds_text(kind) && !is_bytes(path, kind, run))
     return samples_of(tokenize_file(path, {run, encoder.get(), part}), shape);
@@ -71,7 +67,7 @@ std::optional<int32_t> RunEncoder::end_of_stream() {
 
 Dataset::Dataset(const std::vector<std::string>& paths, RunEncoder& encoder,
                  const std::string& setting, DocumentPart part)
-    : sequence_(sequence_of(encoder.run())) {
+    : sequence_(int(row_positions(encoder.run()))) {
   if (paths.empty()) fail(ErrorKind::kConfig, "{}: the list is empty; name a file", setting);
   std::vector<std::vector<std::string>> entries;
   size_t count = 0;

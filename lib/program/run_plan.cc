@@ -135,10 +135,6 @@ bool can_offload_parameters(const ParallelConfig& parallel, int world_size) {
          (find_strategy(parallel.strategy).shard_parameters && !shares_optimizer(parallel));
 }
 
-size_t row_positions(const RunConfig& config) {
-  return size_t(config.data.sequence > 0 ? config.data.sequence : config.model.context);
-}
-
 StepShape step_shape(const RunConfig& config, int world_size) {
   StepShape shape{.rows = size_t(config.train.micro_batch),
                   .positions = row_positions(config),

@@ -20,9 +20,6 @@ Architecture run_architecture(const RunConfig& config);
 // Whether offload.parameters may be anything but "none".
 bool can_offload_parameters(const ParallelConfig& parallel, int world_size);
 
-// Tokens of a row.
-size_t row_positions(const RunConfig& config);
-
 // The sizes of one step of the run. Throws kConfig where ranks cannot be cut into its groups.
 StepShape step_shape(const RunConfig& config, int world_size);
 
