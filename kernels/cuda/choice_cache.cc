@@ -118,11 +118,4 @@ void ChoiceCache::read(int fd) {
   lines_read_ = number;
 }
 
-std::string user_cache_folder(const Environment& environment) {
-  if (const std::string* folder = find_variable(environment, "XDG_CACHE_HOME"))
-    return *folder + "/gxp";
-  if (const std::string* home = find_variable(environment, "HOME")) return *home + "/.cache/gxp";
-  return "";
-}
-
 }  // namespace gxp

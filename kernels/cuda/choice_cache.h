@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 
-#include "lib/base/environment.h"
 #include "lib/base/fd.h"
 
 namespace gxp {
@@ -41,8 +40,5 @@ class ChoiceCache {
   int lines_read_ = 0;           // by the last read()
   bool ends_in_a_line_ = false;  // which lacks its newline
 };
-
-// The folder of a user's caches: gxp in $XDG_CACHE_HOME, or in ~/.cache; "" without either.
-std::string user_cache_folder(const Environment& environment);
 
 }  // namespace gxp

@@ -20,4 +20,11 @@ const std::string* find_variable(const Environment& environment, std::string_vie
   return found == environment.end() || found->second.empty() ? nullptr : &found->second;
 }
 
+std::string user_cache_folder(const Environment& environment) {
+  if (const std::string* folder = find_variable(environment, "XDG_CACHE_HOME"))
+    return *folder + "/gxp";
+  if (const std::string* home = find_variable(environment, "HOME")) return *home + "/.cache/gxp";
+  return "";
+}
+
 }  // namespace gxp

@@ -16,4 +16,7 @@ Environment process_environment();
 // The variable's value, or null. Set but empty counts as not set, as in most shells' tests.
 const std::string* find_variable(const Environment& environment, std::string_view name);
 
+// The folder of a user's caches: gxp in $XDG_CACHE_HOME, or in ~/.cache; "" without either.
+std::string user_cache_folder(const Environment& environment);
+
 }  // namespace gxp

@@ -106,13 +106,8 @@ const LinkClass& find_link(const Profile& profile, std::string_view transport, i
 
 std::string default_profile_path(const Environment& environment) {
   if (const auto* path = find_variable(environment, "GXP_PROFILE")) return *path;
-  if (const auto* cache = find_variable(environment, "XDG_CACHE_HOME")) {
-    return *cache + "/gxp/profile.toml";
-  }
-  if (const auto* home = find_variable(environment, "HOME")) {
-    return *home + "/.cache/gxp/profile.toml";
-  }
-  return "";
+  const std::string folder = user_cache_folder(environment);
+  return folder.empty() ? "" : folder + "/profile.toml";
 }
 
 Profile find_profile(const std::string& name, const Environment& environment) {

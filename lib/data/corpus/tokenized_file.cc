@@ -8,11 +8,10 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
-#include <thread>
 
 #include "lib/base/bytes.h"
+#include "lib/base/environment.h"
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
 #include "lib/base/log.h"
@@ -28,13 +27,13 @@ namespace fs = std::filesystem;
 // The version of what documents are made into; another one makes other caches.
 constexpr std::string_view kVersion = "1";
 
-std::string user_cache() {
-  // NOLINTBEGIN(concurrency-mt-unsafe): nothing sets variables
-  const char* const cache = std::getenv("XDG_CACHE_HOME");
-  const char* const home = std::getenv("HOME");
-  // NOLINTEND(concurrency-mt-unsafe)
-  if (cache != nullptr && *cache == '/') return cache;
-  return home != nullptr && *home != '\0' ? std::string(home) + "/.cache" : "/tmp";
+std::string user_tokens() {
+  const std::string folder = user_cache_folder(process_environment());
+  if (folder.empty())
+    fail(ErrorKind::kConfig,
+         "data.cache: neither checkpoint.dir, XDG_CACHE_HOME nor HOME is set; name a directory for "
+         "the tokens of text");
+  return folder + "/tokens";
 }
 
 // Holds flock() on a file beside the cache, so that one process at a time tokenizes it.
@@ -80,18 +79,17 @@ void log_tokenized(const TokenizedFile& file, const TokenizeRequest& request, do
 }  // namespace
 
 DocumentOptions document_options(const RunConfig& run, std::optional<int32_t> end_token) {
-  const int sequence = run.data.sequence > 0 ? run.data.sequence : run.model.context;
   return {.format = run.data.format,
           .field = run.data.field,
           .separator = run.data.document_separator,
           .end_token = end_token,
-          .row_tokens = sequence > 0 ? uint64_t(sequence) + 1 : 0,
+          .row_tokens = row_positions(run) + 1,
           .vocab_size = run.model.vocab_size > 0 ? run.model.vocab_size : INT32_MAX};
 }
 
 std::string cache_directory(const RunConfig& run) {
   if (!run.data.cache.empty()) return run.data.cache;
-  if (run.checkpoint.dir.empty()) return user_cache() + "/gxp/tokens";
+  if (run.checkpoint.dir.empty()) return user_tokens();
   const fs::path checkpoints = fs::path(run.checkpoint.dir).lexically_normal();
   const bool ends_in_slash = !checkpoints.has_filename();
   return ((ends_in_slash ? checkpoints.parent_path() : checkpoints).parent_path() / "tokens")

@@ -33,7 +33,7 @@ struct TokenizeRequest {
 DocumentOptions document_options(const RunConfig& run, std::optional<int32_t> end_token = {});
 
 // Where caches lie: data.cache; else "tokens" beside checkpoint.dir; else gxp/tokens in the user's
-// directory of caches ($XDG_CACHE_HOME, ~/.cache).
+// directory of caches. kConfig: there is none.
 std::string cache_directory(const RunConfig& run);
 
 // The cache of the file at `path`, which is tokenized first if there is none of this content, this
