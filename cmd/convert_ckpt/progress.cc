@@ -7,10 +7,10 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
-#include <string>
-#include <string_view>
+#include <utility>
 
 #include "lib/base/bytes.h"
+#include "lib/report/terminal_line.h"
 #include "lib/train/progress.h"
 
 namespace gxp {
@@ -22,44 +22,25 @@ using Clock = std::chrono::steady_clock;
 class ProgressLine {
  public:
   explicit ProgressLine(uint64_t total) : total_(total) {}
-  ~ProgressLine() {
-    if (shown_) write_over("");
-  }
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
 
   void add(uint64_t bytes) {
     const std::lock_guard lock(mutex_);
     done_ = std::min(total_, done_ + bytes);  // some are read twice
-    if (done_ == total_ && shown_) {
-      write_over("");  // the log goes on
-      shown_ = false;
-      return;
-    }
-    const auto now = Clock::now();
-    if (now - last_ < std::chrono::milliseconds(200)) return;
-    last_ = now;
-    const double seconds = std::chrono::duration<double>(now - start_).count();
+    if (done_ == total_) return line_.clear();
+    if (!line_.is_due()) return;
+    const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
     const double rate = double(done_) / std::max(seconds, 1e-3);
-    write_over(fmt::format("converted {} of {}, {}/s, eta {}", format_bytes(done_),
+    line_.show(fmt::format("converted {} of {}, {}/s, eta {}", format_bytes(done_),
                            format_bytes(total_), format_bytes(uint64_t(rate)),
                            format_duration(double(total_ - done_) / std::max(rate, 1.0))));
-    shown_ = true;
   }
 
  private:
-  // A terminal that has gone is no matter.
-  static void write_over(std::string_view text) {
-    const std::string line = fmt::format("\r\033[K{}", text);
-    [[maybe_unused]] const ssize_t put = ::write(STDERR_FILENO, line.data(), line.size());
-  }
-
   const uint64_t total_;
   const Clock::time_point start_ = Clock::now();
   std::mutex mutex_;  // of all below
   uint64_t done_ = 0;
-  Clock::time_point last_ = start_;
-  bool shown_ = false;
+  TerminalLine line_;
 };
 
 }  // namespace

@@ -1,15 +1,8 @@
 #include "lib/data/corpus/tokenize.h"
 
-#include <sched.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <chrono>
 #include <condition_variable>
-#include <cstdio>
 #include <exception>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <vector>
 
@@ -18,51 +11,27 @@
 #include "lib/data/documents/document_batch.h"
 #include "lib/data/documents/validation_split.h"
 #include "lib/data/files/source_file.h"
+#include "lib/device/thread_pool.h"
+#include "lib/report/terminal_line.h"
 
 namespace gxp {
 namespace {
 
 constexpr size_t kBatchBytes = size_t{1} << 20;
 
-int usable_cores() {
-  cpu_set_t cpus;
-  return ::sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? std::max(1, CPU_COUNT(&cpus)) : 1;
-}
-
-// One line on a terminal's stderr, written over at most five times a second.
-class ProgressLine {
- public:
-  explicit ProgressLine(const std::string& path)
-      : path_(path), bytes_(SourceFile(path).bytes()), shows_(::isatty(STDERR_FILENO) != 0) {}
-  ~ProgressLine() {
-    if (has_shown_) std::fputs("\r\033[K", stderr);
-  }
-  void show(uint64_t done) {
-    const auto now = std::chrono::steady_clock::now();
-    if (!shows_ || now - last_ < std::chrono::milliseconds(200)) return;
-    last_ = now;
-    has_shown_ = true;
-    fmt::print(stderr, "\r\033[Ktokenized {} of {} of {}", format_bytes(done), format_bytes(bytes_),
-               path_);
-  }
-
- private:
-  std::string path_;
-  uint64_t bytes_;
-  bool shows_, has_shown_ = false;
-  std::chrono::steady_clock::time_point last_;
-};
-
 class ParallelTokenizer {
  public:
   ParallelTokenizer(DocumentReader& reader, const TokenizeRequest& request,
                     TokenCacheWriter& writer)
-      : reader_(reader), request_(request), writer_(writer), progress_(reader.path()) {}
+      : reader_(reader),
+        request_(request),
+        writer_(writer),
+        bytes_(SourceFile(reader.path()).bytes()) {}
 
   void run() {
     {
       std::vector<std::jthread> threads;
-      for (int i = 1; i < usable_cores(); ++i)
+      for (int i = 1; i < default_thread_count(1); ++i)
         threads.push_back(start_thread("gxp-tokenizer", [this] { work(); }));
       work();
     }
@@ -92,7 +61,7 @@ class ParallelTokenizer {
       if (!error_) error_ = error;
       ends_ |= bool(error_);
       ++written_turns_;
-      progress_.show(reader_.consumed());
+      show_progress();
       turns_.notify_all();
     }
   }
@@ -129,16 +98,23 @@ class ParallelTokenizer {
     return nullptr;
   }
 
+  void show_progress() {
+    if (progress_.is_due())
+      progress_.show(fmt::format("tokenized {} of {} of {}", format_bytes(reader_.consumed()),
+                                 format_bytes(bytes_), reader_.path()));
+  }
+
   DocumentReader& reader_;  // guarded by the mutex, but for what is constant
   const TokenizeRequest& request_;
   TokenCacheWriter& writer_;
+  const uint64_t bytes_;  // of the file
   std::mutex mutex_;
   std::condition_variable turns_;
   uint64_t next_turn_ = 0;      // of the next batch
   uint64_t written_turns_ = 0;  // batches that have been written
   bool ends_ = false;           // no batch follows
   std::exception_ptr error_;    // of the first document that has one
-  ProgressLine progress_;
+  TerminalLine progress_;
 };
 
 }  // namespace
