@@ -80,10 +80,10 @@ Tokens prompt_of(const GenerationOptions& options, const RunConfig& run) {
 bool is_id(const std::string& stop) { return parse<int64_t>(stop).has_value(); }
 
 // If the prompt or a stop is text.
-void open_tokenizer(GenerationOptions& options, const RunConfig& run) {
+void set_tokenizer(GenerationOptions& options, const RunConfig& run) {
   const bool has_text_prompt = options.prompt_ids.empty();
   if (!has_text_prompt && std::ranges::all_of(options.stops, is_id)) return;
-  if (tokenizer_path(run).empty() && !reads_bytes(run))
+  if (!has_tokenizer(run))
     fail(ErrorKind::kUsage,
          "{}: gxp has no tokenizer for a vocabulary of {}; give token ids{}, or set data.tokenizer "
          "to the model's tokenizer, or to \"byte\" if its tokens 0 to 255 are bytes",
@@ -144,7 +144,7 @@ void TokenStream::finish() { print_now(pending_ + "\n"); }
 
 GenerationRequest make_generation(GenerationOptions& options, const RunConfig& run) {
   if (options.count == 0) return {};
-  open_tokenizer(options, run);
+  set_tokenizer(options, run);
   GenerationRequest request{.prompt = prompt_of(options, run),
                             .count = options.count,
                             .sampling = options.sampling,

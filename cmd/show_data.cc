@@ -23,30 +23,22 @@ struct ShownDocument {
   std::vector<uint8_t> trained;  // for each id
 };
 
-// Of token ids, whose text is known where the run has a tokenizer.
-ShownDocument show_tokens(const DocumentView& document, RunEncoder& encoder) {
+// Of token ids; their text is known where the run has a tokenizer.
+ShownDocument show_tokens(const DocumentView& document, const Tokenizer* tokenizer) {
   ShownDocument shown{
       .text = "", .ids{document.tokens.begin(), document.tokens.end()}, .trained = {}};
-  if (reads_bytes(encoder.run()) || !tokenizer_path(encoder.run()).empty())
-    shown.text = encoder.get().tokenizer().decode(shown.ids);
+  if (tokenizer != nullptr) shown.text = tokenizer->decode(shown.ids);
   for (const int32_t label : document.labels) shown.trained.push_back(label == kNoLabel ? 0 : 1);
   return shown;
 }
 
-ShownDocument show(const DocumentReader& reader, const DocumentView& document,
-                   RunEncoder& encoder) {
-  ShownDocument shown;
-  if (reader.form() == DocumentForm::kTokens) {
-    shown = show_tokens(document, encoder);
-  } else {
-    EncodedDocument encoded =
-        encoder.get().encode(reader.form(), document, "read " + reader.place_of(document));
-    shown = {
-        reader.form() == DocumentForm::kText ? std::string(document.text) : std::move(encoded.text),
-        std::move(encoded.ids), std::move(encoded.trained)};
-  }
-  if (shown.trained.empty()) shown.trained.assign(shown.ids.size(), 1);
-  return shown;
+ShownDocument show_text(const DocumentReader& reader, const DocumentView& document,
+                        const DocumentEncoder& encoder) {
+  EncodedDocument encoded =
+      encoder.encode(reader.form(), document, "read " + reader.place_of(document));
+  return {
+      reader.form() == DocumentForm::kText ? std::string(document.text) : std::move(encoded.text),
+      std::move(encoded.ids), std::move(encoded.trained)};
 }
 
 std::string as_json(const DocumentReader& reader, const DocumentView& document,
@@ -87,13 +79,15 @@ void show_data(RunConfig run, bool has_model, uint64_t count, Format format) {
   for (const std::string& entry : run.data.train) {
     for (const std::string& path : expand_path(entry, "data.train")) {
       const auto reader = open_documents(path, options);
-      const bool has_text = reader->form() != DocumentForm::kTokens || reads_bytes(run) ||
-                            !tokenizer_path(run).empty();
-      const Tokenizer* const tokenizer = has_text ? &encoder.get().tokenizer() : nullptr;
+      const bool is_tokens = reader->form() == DocumentForm::kTokens;
+      const Tokenizer* const tokenizer =
+          !is_tokens || has_tokenizer(run) ? &encoder.get().tokenizer() : nullptr;
       while (count > 0) {
         const auto document = reader->next();
         if (!document) break;
-        const ShownDocument shown = show(*reader, *document, encoder);
+        ShownDocument shown = is_tokens ? show_tokens(*document, tokenizer)
+                                        : show_text(*reader, *document, encoder.get());
+        if (shown.trained.empty()) shown.trained.assign(shown.ids.size(), 1);
         print_now(format == Format::kJson ? as_json(*reader, *document, shown)
                                           : as_text(*reader, *document, shown, tokenizer));
         --count;

@@ -33,7 +33,7 @@ run_examples() {
   [ -s "$top/examples" ] || { echo "no example found in $1"; return 1; }
   while IFS= read -r command; do
     case $command in
-      'gxp train '*--import* | 'gxp train '*--resume* | 'gxp train '*--overwrite* | 'gxp train '*--print-config*) ;;
+      'gxp train '*--import* | 'gxp train '*--show-data* | 'gxp train '*--resume* | 'gxp train '*--overwrite* | 'gxp train '*--print-config*) ;;
       'gxp train '*) rm -rf run ;;  # as in a fresh directory: a run does not start over an earlier one
     esac
     sh -c "$command" </dev/null >"$top/output" 2>&1 || { echo "$1: fails: $command"; cat "$top/output"; return 1; }

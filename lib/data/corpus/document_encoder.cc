@@ -23,7 +23,7 @@ constexpr int kByteVocabulary = 256;
 constexpr std::string_view kNoEnd = "none";
 
 // Whether a tokenizer of some kind is there; open_tokenizer() may refuse it.
-bool has_tokenizer(const std::string& directory) {
+bool has_tokenizer_files(const std::string& directory) {
   std::error_code error;
   for (const char* name : {"tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt",
                            "spiece.model", "tokenizer_config.json"})
@@ -34,21 +34,20 @@ bool has_tokenizer(const std::string& directory) {
   return false;
 }
 
-// The directory of model.init, or of model.config: what they name, or where that file lies.
-std::string model_directory(const RunConfig& run) {
-  for (const std::string& path : {run.model.init, run.model.config}) {
-    std::error_code error;
-    if (path.empty() || !fs::exists(path, error)) continue;
-    return fs::is_directory(path, error) ? path : fs::path(path).parent_path().string();
-  }
-  return "";
-}
-
 std::string directory_of(const std::string& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) return path;
   const std::string parent = fs::path(path).parent_path().string();
   return parent.empty() ? "." : parent;
+}
+
+// What model.init or model.config names, or where that file lies.
+std::string model_directory(const RunConfig& run) {
+  for (const std::string& path : {run.model.init, run.model.config}) {
+    std::error_code error;
+    if (!path.empty() && fs::exists(path, error)) return directory_of(path);
+  }
+  return "";
 }
 
 // The eos_token that a directory names.
@@ -79,7 +78,7 @@ std::string tokenizer_path(const RunConfig& run) {
   if (run.data.tokenizer == kByteTokenizer) return "";
   if (run.data.tokenizer != kAutoTokenizer) return run.data.tokenizer;
   const std::string directory = model_directory(run);
-  return !directory.empty() && has_tokenizer(directory) ? directory : "";
+  return !directory.empty() && has_tokenizer_files(directory) ? directory : "";
 }
 
 bool reads_bytes(const RunConfig& run) {
@@ -87,10 +86,14 @@ bool reads_bytes(const RunConfig& run) {
          (run.data.tokenizer == kByteTokenizer || run.model.vocab_size == kByteVocabulary);
 }
 
+bool has_tokenizer(const RunConfig& run) {
+  return !tokenizer_path(run).empty() || reads_bytes(run);
+}
+
 std::shared_ptr<const Tokenizer> tokenizer_of(const RunConfig& run) {
   const std::string path = tokenizer_path(run);
   if (path.empty()) {
-    if (run.data.tokenizer == kAutoTokenizer && run.model.vocab_size != kByteVocabulary)
+    if (!reads_bytes(run))
       fail(
           ErrorKind::kConfig,
           "data.tokenizer: neither model.init nor model.config names a directory with a tokenizer, "

@@ -30,6 +30,9 @@ std::string tokenizer_path(const RunConfig& run);
 // Whether text becomes tokens byte by byte.
 bool reads_bytes(const RunConfig& run);
 
+// Whether tokenizer_of() finds one.
+bool has_tokenizer(const RunConfig& run);
+
 // The tokenizer of the run: that of tokenizer_path(), or one of bytes if data.tokenizer is "byte" or
 // the vocabulary has 256 tokens. kConfig: there is none; or it has more tokens than the model.
 // Errors of open_tokenizer(), too.
