@@ -1,7 +1,5 @@
 #include "cmd/show_data.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,6 +11,7 @@
 #include "lib/data/dataset.h"
 #include "lib/data/documents/open_documents.h"
 #include "lib/data/files/path_list.h"
+#include "lib/report/report.h"
 
 namespace gxp {
 namespace {
@@ -49,23 +48,21 @@ std::string as_json(const DocumentReader& reader, const DocumentView& document,
   return line.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-// The text in runs of tokens that are trained, or are not.
-std::string as_text(const DocumentReader& reader, const DocumentView& document,
-                    const ShownDocument& shown, const Tokenizer* tokenizer) {
+// The text, whose trained tokens are coloured on a terminal; or the ids.
+void print_text(const DocumentReader& reader, const DocumentView& document,
+                const ShownDocument& shown, const Tokenizer* tokenizer) {
   const auto trained = std::ranges::count(shown.trained, uint8_t{1});
-  std::string out = fmt::format("{}: {}, {} tokens, {} trained\n", reader.place_of(document),
-                                reader.kind(), shown.ids.size(), trained);
-  if (tokenizer == nullptr) return out + fmt::format("{}\n", fmt::join(shown.ids, " "));
-  const bool dims = ::isatty(STDOUT_FILENO) != 0;
+  print_now(fmt::format("{}: {}, {} tokens, {} trained\n", reader.place_of(document), reader.kind(),
+                        shown.ids.size(), trained));
+  if (tokenizer == nullptr) return print_now(fmt::format("{}\n", fmt::join(shown.ids, " ")));
   const auto decoder = tokenizer->decoder();
-  bool is_dim = false;
-  for (size_t i = 0; i < shown.ids.size(); ++i) {
-    const bool dim = dims && shown.trained[i] == 0;
-    if (dim != is_dim) out += dim ? "\033[2m" : "\033[22m";
-    is_dim = dim;
-    out += decoder->put(shown.ids[i]);
+  for (size_t i = 0; i < shown.ids.size();) {
+    const uint8_t kind = shown.trained[i];
+    std::string run;
+    for (; i < shown.ids.size() && shown.trained[i] == kind; ++i) run += decoder->put(shown.ids[i]);
+    kind != 0 ? print_green(run) : print_now(run);
   }
-  return out + (is_dim ? "\033[22m\n" : "\n");
+  print_now("\n");
 }
 
 }  // namespace
@@ -88,8 +85,10 @@ void show_data(RunConfig run, bool has_model, uint64_t count, Format format) {
         ShownDocument shown = is_tokens ? show_tokens(*document, tokenizer)
                                         : show_text(*reader, *document, encoder.get());
         if (shown.trained.empty()) shown.trained.assign(shown.ids.size(), 1);
-        print_now(format == Format::kJson ? as_json(*reader, *document, shown)
-                                          : as_text(*reader, *document, shown, tokenizer));
+        if (format == Format::kJson)
+          print_now(as_json(*reader, *document, shown));
+        else
+          print_text(*reader, *document, shown, tokenizer);
         --count;
       }
     }

@@ -180,6 +180,8 @@ bool convert(const Setting& setting, Value& value) {
     case SettingType::kText:
       return std::holds_alternative<std::string>(value);
     case SettingType::kTextList:
+      if (const auto* text = std::get_if<std::string>(&value))  // a list of one
+        value = std::vector<std::string>{*text};
       return std::holds_alternative<std::vector<std::string>>(value);
     case SettingType::kNumberList:
       // An empty list says nothing of its type.

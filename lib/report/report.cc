@@ -1,5 +1,8 @@
 #include "lib/report/report.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 
@@ -28,6 +31,11 @@ Table& Report::add_table(std::string name, std::vector<Column> columns) {
 }
 
 void print_now(std::string_view text) { write_out(visible(text, "\t\n")); }
+
+void print_green(std::string_view text) {
+  if (::isatty(STDOUT_FILENO) == 0) return print_now(text);
+  write_out(fmt::format("\033[32m{}\033[0m", visible(text, "\t\n")));
+}
 
 void print(const Report& report, Format format) {
   write_out(format == Format::kText  ? to_text(report)

@@ -121,6 +121,8 @@ std::string to_json(const Report& report);
 // Writes a part of a text to stdout before the rest of it is known, as Style::kLines has it; whole
 // characters. kIo: as print().
 void print_now(std::string_view text);
+// The same in green, if stdout is a terminal.
+void print_green(std::string_view text);
 
 // Writes the report to stdout. kIo: stdout does not take it (full disk).
 void print(const Report& report, Format format);

@@ -1,20 +1,16 @@
 #include "lib/data/corpus/tokenized_file.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <filesystem>
+#include <functional>
 
 #include "lib/base/bytes.h"
 #include "lib/base/environment.h"
 #include "lib/base/error.h"
-#include "lib/base/fd.h"
 #include "lib/base/log.h"
+#include "lib/data/corpus/file_record.h"
 #include "lib/data/corpus/tokenize.h"
 #include "lib/data/documents/open_documents.h"
 #include "lib/data/files/source_file.h"
@@ -36,26 +32,6 @@ std::string user_tokens() {
   return folder + "/tokens";
 }
 
-// Holds flock() on a file beside the cache, so that one process at a time tokenizes it.
-class CacheLock {
- public:
-  explicit CacheLock(const std::string& path)
-      : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
-    if (fd_.get() < 0) fail(ErrorKind::kIo, "open {}: {}", path, system_text(errno));
-    if (::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0) return;
-    if (errno == EWOULDBLOCK)
-      log_info("data: another process tokenizes what {} locks; waiting for it", path);
-    while (::flock(fd_.get(), LOCK_EX) != 0) {  // ends: the lock goes with its holder
-      if (errno == EINTR) continue;
-      log_warn("lock {}: {}; two processes may tokenize at a time", path, system_text(errno));
-      return;
-    }
-  }
-
- private:
-  Fd fd_;
-};
-
 std::string part_words(const TokenizeRequest& request) {
   if (request.part == DocumentPart::kAll) return "";
   return fmt::format("{}{}", request.part == DocumentPart::kTraining ? "training" : "validation",
@@ -74,6 +50,36 @@ void log_tokenized(const TokenizedFile& file, const TokenizeRequest& request, do
            format_bytes(uint64_t(double(file.bytes) / std::max(seconds, 1e-3))),
            request.encoder.description(file.cache.form().has_trained ? DocumentForm::kChat
                                                                      : DocumentForm::kText));
+}
+
+// content_hash(), by one process of a host.
+std::string known_content_hash(const std::string& path, const std::string& directory) {
+  std::error_code error;
+  const std::array parts = {fs::weakly_canonical(path, error).string()};
+  FileRecord record(fmt::format("{}/{}.{}.source", directory, fs::path(path).filename().string(),
+                                token_cache_key(parts).substr(0, 16)),
+                    path);
+  const std::string stamp = file_stamp(path);
+  std::string hash = record.find(stamp);
+  if (hash.empty()) {
+    hash = content_hash(path);
+    record.note(stamp, hash);
+  }
+  return hash;
+}
+
+// The cache at `path`, all of which one process of a host checks, or writes.
+TokenCache open_checked(const std::string& path, const TokenCacheForm& form,
+                        const std::function<void(TokenCacheWriter&)>& write) {
+  constexpr std::string_view kIsWhole = "whole";
+  FileRecord record(path + ".lock", path);
+  std::error_code error;
+  const std::string stamp = fs::exists(path, error) ? file_stamp(path) : "";
+  const auto check =
+      record.find(stamp) == kIsWhole ? TokenCache::Check::kShape : TokenCache::Check::kAll;
+  TokenCache cache = open_or_write_token_cache(path, form, write, check);
+  record.note(file_stamp(path), kIsWhole);
+  return cache;
 }
 
 }  // namespace
@@ -97,27 +103,31 @@ std::string cache_directory(const RunConfig& run) {
 }
 
 TokenizedFile tokenize_file(const std::string& path, const TokenizeRequest& request) {
-  const DataConfig& data = request.run.data;
   const auto reader = open_documents(path, document_options(request.run));
-  const DocumentForm form = reader->form();
-  const std::array parts = {content_hash(path),           std::string(kVersion),
-                            request.encoder.digest(form), reader->kind(),
-                            data.document_separator,      part_words(request)};
-  const TokenCacheForm cache_form{.key = token_cache_key(parts),
-                                  .vocabulary_end = request.encoder.tokenizer().vocabulary_end(),
-                                  .has_trained = form == DocumentForm::kChat};
+  const bool is_chat = reader->form() == DocumentForm::kChat;
   const std::string directory = cache_directory(request.run);
   make_directory(directory);
-  const std::string cache =
-      fmt::format("{}/{}.{}.tokens", directory, fs::path(path).filename().string(),
-                  cache_form.key.substr(0, 16));
-  const CacheLock lock(cache + ".lock");
+  const std::string content = known_content_hash(path, directory);
+  const std::array parts = {content,
+                            std::string(kVersion),
+                            request.encoder.digest(reader->form()),
+                            reader->kind(),
+                            request.run.data.document_separator,
+                            part_words(request)};
+  const TokenCacheForm form{.key = token_cache_key(parts),
+                            .vocabulary_end = request.encoder.tokenizer().vocabulary_end(),
+                            .has_trained = is_chat};
+  const std::string cache = fmt::format("{}/{}.{}.tokens", directory,
+                                        fs::path(path).filename().string(), form.key.substr(0, 16));
   const auto begin = std::chrono::steady_clock::now();
   bool is_new = false;
   TokenizedFile file{path, reader->kind(), SourceFile(path).bytes(),
-                     open_or_write_token_cache(cache, cache_form, [&](TokenCacheWriter& writer) {
+                     open_checked(cache, form, [&](TokenCacheWriter& writer) {
                        is_new = true;
                        tokenize(*reader, request, writer);
+                       if (content_hash(path) != content)
+                         fail(ErrorKind::kCorrupt,
+                              "read {}: it was changed while it was tokenized; try again", path);
                      })};
   if (file.cache.document_count() == 0)
     fail(ErrorKind::kCorrupt, "read {}: it has no documents for {}", path,

@@ -41,7 +41,9 @@ std::string cache_directory(const RunConfig& run);
 // reach) one tokenizes while the others wait for it; if it dies, the next one does it. Lines of the
 // log tell of both; on a terminal, progress is shown.
 // Errors: those of open_documents(), of the encoder, and of token_cache.h; kCorrupt: the part has no
-// document. Cost: reads the file once to know its content.
+// document, or the file was changed while it was tokenized. Cost: one process of a host reads the
+// file and its cache once, to know the one and check the other; later ones read neither, as long as
+// both have the same stamp (file_record.h).
 TokenizedFile tokenize_file(const std::string& path, const TokenizeRequest& request);
 
 }  // namespace gxp

@@ -281,10 +281,11 @@ uint64_t TokenCache::document_of(uint64_t token) const {
 }
 
 TokenCache open_or_write_token_cache(const std::string& path, const TokenCacheForm& form,
-                                     const std::function<void(TokenCacheWriter&)>& write) {
+                                     const std::function<void(TokenCacheWriter&)>& write,
+                                     TokenCache::Check check) {
   if (::access(path.c_str(), F_OK) == 0) {
     try {
-      TokenCache cache(path);
+      TokenCache cache(path, check);
       if (cache.form() == form) return cache;
       log_info("data: token cache {} is of another text, tokenizer or setting; it is written anew",
                path);

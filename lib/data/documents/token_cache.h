@@ -111,6 +111,7 @@ class TokenCache {
 // broken or of another form is written anew, and a line of the log says so. Errors: those of `write`
 // and of the two classes.
 TokenCache open_or_write_token_cache(const std::string& path, const TokenCacheForm& form,
-                                     const std::function<void(TokenCacheWriter&)>& write);
+                                     const std::function<void(TokenCacheWriter&)>& write,
+                                     TokenCache::Check check = TokenCache::Check::kAll);
 
 }  // namespace gxp

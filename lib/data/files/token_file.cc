@@ -223,7 +223,12 @@ void TokenFile::read(uint64_t begin, size_t count, int vocab_size, int32_t* out)
   // In a file with labels, r rows of ids and r of labels precede the ids of row r.
   const uint64_t behind = has_labels_ ? begin / row_tokens_ * row_tokens_ : 0;
   for_elements(behind + begin, count, [&](size_t i, int64_t token) {
-    if (token < 0 || token >= vocab_size)
+    if (token < 0)
+      fail(ErrorKind::kCorrupt,
+           "read tokens from {}: {} at {} is negative, and no token is; labels (-100: not trained) "
+           "belong behind the ids, in an array (rows, 2, length)",
+           path_, token, place_of(begin + i));
+    if (token >= vocab_size)
       fail(ErrorKind::kCorrupt,
            "read tokens from {}: token {} at {} is outside the vocabulary of {} ids; raise "
            "model.vocab_size or correct the file",

@@ -32,9 +32,9 @@ const JinjaValue* find_member(const JinjaDict& object, std::string_view key) {
 const std::string& text_member(const JinjaDict& object, std::string_view key,
                                const std::string& where) {
   const JinjaValue* value = find_member(object, key);
-  if (value == nullptr) fail(ErrorKind::kCorrupt, "read {}: {} is missing", where, key);
+  if (value == nullptr) fail(ErrorKind::kCorrupt, "{}: {} is missing", where, key);
   if (value->text() == nullptr)
-    fail(ErrorKind::kCorrupt, "read {}: {} is a {}, not a text", where, key, kind_of(*value));
+    fail(ErrorKind::kCorrupt, "{}: {} is a {}, not a text", where, key, kind_of(*value));
   return *value->text();
 }
 
@@ -65,7 +65,7 @@ class ExampleReader {
   Conversation read_alpaca() {
     const JinjaValue* history = find_member(object_, "history");
     if (history != nullptr && is_true(*history))
-      fail(ErrorKind::kCorrupt, "read {}: Alpaca examples with a history are not supported",
+      fail(ErrorKind::kCorrupt, "{}: Alpaca examples with a history are not supported",
            where_);
     add_system();
     std::string question = text_member(object_, "instruction", where_);
@@ -89,19 +89,19 @@ class ExampleReader {
   void add_all(const JinjaValue& messages, bool count) {
     const JinjaList* list = messages.list();
     if (list == nullptr)
-      fail(ErrorKind::kCorrupt, "read {}: a list of messages was expected, not a {}", where_,
+      fail(ErrorKind::kCorrupt, "{}: a list of messages was expected, not a {}", where_,
            kind_of(messages));
-    if (list->items.empty()) fail(ErrorKind::kCorrupt, "read {}: there are no messages", where_);
+    if (list->items.empty()) fail(ErrorKind::kCorrupt, "{}: there are no messages", where_);
     const bool has_system = !list_.items.empty() && trained_.size() == 1 && count;
     for (const JinjaValue& message : list->items) {
       if (message.dict() == nullptr)
-        fail(ErrorKind::kCorrupt, "read {}: {} is a {}, not an object", where_, place(),
+        fail(ErrorKind::kCorrupt, "{}: {} is a {}, not an object", where_, place(),
              kind_of(message));
       add(with_role(*message.dict()), count);
       if (has_system && trained_.size() == 2 && role_of(list_.items[1]) == "system" &&
           role_of(list_.items[0]) == "system")
         fail(ErrorKind::kCorrupt,
-             "read {}: there is a system message both among the messages and beside them", where_);
+             "{}: there is a system message both among the messages and beside them", where_);
     }
   }
 
@@ -119,7 +119,7 @@ class ExampleReader {
         std::ranges::find(kShareGptRoles, from, [](const auto& row) { return row.first; });
     if (known == kShareGptRoles.end())
       fail(ErrorKind::kCorrupt,
-           "read {}: {} is from '{}', which is not known; system, human, gpt and tool are", where_,
+           "{}: {} is from '{}', which is not known; system, human, gpt and tool are", where_,
            place(), from);
     JinjaDict renamed;
     for (const auto& [key, value] : message.entries()) {
@@ -136,11 +136,11 @@ class ExampleReader {
     const JinjaValue* content = find_member(message, "content");
     if (content == nullptr) {
       if (role == "assistant" && find_member(message, "tool_calls") != nullptr) return;
-      fail(ErrorKind::kCorrupt, "read {}: {} has no content", where_, place());
+      fail(ErrorKind::kCorrupt, "{}: {} has no content", where_, place());
     }
     if (content->text() != nullptr) return;
     if (content->list() == nullptr || content->list()->items.empty())
-      fail(ErrorKind::kCorrupt, "read {}: the content of {} is neither a text nor a list of parts",
+      fail(ErrorKind::kCorrupt, "{}: the content of {} is neither a text nor a list of parts",
            where_, place());
     for (const JinjaValue& part : content->list()->items) check_part(part);
   }
@@ -150,7 +150,7 @@ class ExampleReader {
     const std::string kind = type == nullptr || type->text() == nullptr ? "" : *type->text();
     const JinjaValue* text = kind == "text" ? part.dict()->find("text") : nullptr;
     if (text == nullptr || text->text() == nullptr)
-      fail(ErrorKind::kCorrupt, "read {}: {} has a part of type '{}'; only text is supported",
+      fail(ErrorKind::kCorrupt, "{}: {} has a part of type '{}'; only text is supported",
            where_, place(), kind);
   }
 
@@ -162,7 +162,7 @@ class ExampleReader {
     const std::optional<double> value = weight->number();
     if (!value || (*value != 0 && *value != 1) || (*value == 1 && !is_assistant))
       fail(ErrorKind::kCorrupt,
-           "read {}: the weight of {} is not supported: 0 and, of an assistant, 1 are", where_,
+           "{}: the weight of {} is not supported: 0 and, of an assistant, 1 are", where_,
            place());
     return *value == 1;
   }
@@ -178,14 +178,14 @@ class ExampleReader {
   Conversation finish() {
     if (std::ranges::find(trained_, true) == trained_.end())
       fail(ErrorKind::kCorrupt,
-           "read {}: no message of an assistant is to be learned, so no token has a loss", where_);
+           "{}: no message of an assistant is to be learned, so no token has a loss", where_);
     Conversation conversation{
         .messages = std::move(list_), .trained = std::move(trained_), .variables = {}};
     for (const char* name : {"tools", "documents"}) {
       const JinjaValue* value = find_member(object_, name);
       if (value == nullptr) continue;
       if (value->list() == nullptr)
-        fail(ErrorKind::kCorrupt, "read {}: {} is a {}, not a list", where_, name, kind_of(*value));
+        fail(ErrorKind::kCorrupt, "{}: {} is a {}, not a list", where_, name, kind_of(*value));
       if (!value->list()->items.empty()) conversation.variables.set(name, *value);
     }
     add_variables(conversation.variables);
@@ -196,11 +196,11 @@ class ExampleReader {
     const JinjaValue* more = find_member(object_, "chat_template_kwargs");
     if (more == nullptr) return;
     if (more->dict() == nullptr)
-      fail(ErrorKind::kCorrupt, "read {}: chat_template_kwargs is a {}, not an object", where_,
+      fail(ErrorKind::kCorrupt, "{}: chat_template_kwargs is a {}, not an object", where_,
            kind_of(*more));
     for (const auto& [name, value] : more->dict()->entries()) {
       if (name == "messages" || name == "add_generation_prompt")
-        fail(ErrorKind::kCorrupt, "read {}: chat_template_kwargs cannot have '{}'", where_, name);
+        fail(ErrorKind::kCorrupt, "{}: chat_template_kwargs cannot have '{}'", where_, name);
       variables.set(name, value);
     }
   }
@@ -218,7 +218,7 @@ ChatExample read_pair(const JinjaDict& object, const std::string& where) {
     return {ChatKind::kPromptCompletion, PromptCompletion{*prompt.text(), *completion.text()}};
   if (prompt.text() != nullptr || completion.text() != nullptr)
     fail(ErrorKind::kCorrupt,
-         "read {}: prompt is a {} and completion a {}; both must be of one kind", where,
+         "{}: prompt is a {} and completion a {}; both must be of one kind", where,
          kind_of(prompt), kind_of(completion));
   return {ChatKind::kPromptCompletionChat,
           ExampleReader(object, where).read_prompt_and_completion(prompt, completion)};
@@ -234,7 +234,7 @@ bool is_share_gpt(const JinjaValue& messages) {
   std::vector<std::string> names;
   for (const auto& entry : object.entries()) names.push_back(entry.first);
   fail(ErrorKind::kCorrupt,
-       "read {}: it has the fields {}: preference pairs (chosen, rejected) are not for next-token "
+       "{}: it has the fields {}: preference pairs (chosen, rejected) are not for next-token "
        "training",
        where, joined(names, ", "));
 }

@@ -44,7 +44,7 @@ struct ChatExample {
 //   prompt and completion              two texts, or two lists of messages of which the second counts
 //   instruction and output             Alpaca: instruction, a blank line and the input are the user's
 //                                      message, the output is the assistant's, system the system's
-// `where` is for messages: "FILE, line 3". kCorrupt: something is missing or of the wrong type; images
+// `where` begins the messages: "read FILE, line 3". kCorrupt: something is missing or of the wrong type; images
 // and other parts that are no text; no message that counts; preference data (chosen, rejected).
 std::optional<ChatExample> read_chat_example(const JinjaValue& object, const std::string& where);
 

@@ -37,13 +37,13 @@ class JinjaJsonReader final : public nlohmann::json_sax<nlohmann::json> {
   bool key(string_t& name) override {
     Container& inner = open_.back();
     if (inner.dict.find(name) != nullptr)
-      fail(ErrorKind::kCorrupt, "read {}: the key '{}' occurs twice in one object", where_, name);
+      fail(ErrorKind::kCorrupt, "{}: the key '{}' occurs twice in one object", where_, name);
     inner.key = std::move(name);
     return true;
   }
   bool parse_error(std::size_t, const std::string&,
                    const nlohmann::json::exception& error) override {
-    fail(ErrorKind::kCorrupt, "read {}: {}", where_, error.what());
+    fail(ErrorKind::kCorrupt, "{}: {}", where_, error.what());
   }
 
  private:
@@ -55,7 +55,7 @@ class JinjaJsonReader final : public nlohmann::json_sax<nlohmann::json> {
   };
 
   [[noreturn]] void refuse_number(const std::string& digits) {
-    fail(ErrorKind::kCorrupt, "read {}: the whole number {} has more than 64 bits", where_, digits);
+    fail(ErrorKind::kCorrupt, "{}: the whole number {} has more than 64 bits", where_, digits);
   }
 
   bool add(JinjaValue value) {
@@ -71,7 +71,7 @@ class JinjaJsonReader final : public nlohmann::json_sax<nlohmann::json> {
 
   bool open(bool is_dict) {
     if (open_.size() >= kMaxJsonDepth)
-      fail(ErrorKind::kCorrupt, "read {}: JSON is nested deeper than {}", where_, kMaxJsonDepth);
+      fail(ErrorKind::kCorrupt, "{}: JSON is nested deeper than {}", where_, kMaxJsonDepth);
     open_.push_back({.is_dict = is_dict});
     return true;
   }
@@ -234,7 +234,7 @@ JinjaValue parse_jinja_json(std::string_view text, const std::string& where) {
   try {
     nlohmann::json::sax_parse(text, &reader);
   } catch (const JinjaError& error) {
-    fail(ErrorKind::kCorrupt, "read {}: {}", where, error.what());
+    fail(ErrorKind::kCorrupt, "{}: {}", where, error.what());
   }
   return reader.take();
 }

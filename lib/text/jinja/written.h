@@ -12,7 +12,7 @@ namespace gxp {
 // A text that a template makes is not longer, in bytes.
 inline constexpr size_t kMaxJinjaText = size_t{256} << 20;
 
-// kCorrupt, naming `where`: no JSON or no UTF-8, nested deeper than 64, a key twice in one object, or
+// `where` begins the messages: "read FILE". kCorrupt: no JSON or no UTF-8, nested deeper than 64, a key twice in one object, or
 // a whole number beyond 64 bits. Cost: linear in the text.
 JinjaValue parse_jinja_json(std::string_view text, const std::string& where);
 

@@ -10,7 +10,7 @@ namespace gxp {
 namespace {
 
 std::optional<ChatExample> example(const std::string& json) {
-  return read_chat_example(parse_jinja_json(json, "json"), "data.jsonl, line 7");
+  return read_chat_example(parse_jinja_json(json, "json"), "read data.jsonl, line 7");
 }
 
 // "system: System 0\nuser: ...", with * before what counts.
