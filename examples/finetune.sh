@@ -4,13 +4,13 @@
 #
 #   MODEL=DIR DATA=FILE [NAME=VALUE]... examples/finetune.sh gxp
 #
-# MODEL        directory with config.json and safetensors files
-# DATA         token ids made by the model's tokenizer, in an .npy array; text if tokens are bytes (gxp.toml(5), data.train)
+# MODEL        directory with config.json, safetensors files and a tokenizer, as Hugging Face has it
+# DATA         chats or texts as JSON lines, plain text, or token ids in an .npy array (gxp.toml(5), data.train)
 # VALID        data for the evaluation; the default, DATA, shows what the model has memorised
 # SEQUENCE     tokens per row (256), at most the model's context
 # STEPS        training steps (100), rounded down to an even number
 # LR, LORA_LR  learning rates (2e-5, 2e-4)
-# PROMPT       token ids to continue (1,2,3)
+# PROMPT       text to continue ("The"); with CHAT=yes, the message of a user, which the model's chat template wraps
 #
 # GXP_SECTION_KEY=VALUE in the environment changes any other setting, such as GXP_TRAIN_PRECISION=bf16.
 set -eu
@@ -57,6 +57,8 @@ dir = "$top/full"
 every = $half
 export = "fp32"
 END
+say 'The first document as the model gets it. On a terminal, what it learns is green:'
+run train "$top/run.toml" --show-data 1
 
 # fine_tune DIR OPTION...: evaluates, trains and evaluates again, then repeats the second half of the run on 3 ranks.
 fine_tune() {
@@ -68,7 +70,7 @@ fine_tune() {
   say 'Training:'
   run train "$@" --nproc 2
   say 'After training, with generated tokens:'
-  run train "$@" --nproc 2 --resume --evaluate --prompt-ids "${PROMPT:-1,2,3}" --generate 16
+  run train "$@" --nproc 2 --resume --evaluate ${CHAT:+--chat} --prompt "${PROMPT:-The}" --generate 16
 
   say 'A run continues from its newest checkpoint on any number of ranks. Here the first half continues on 3 ranks,' \
     'whose steps have the same 6 rows. On 2 ranks the losses would be the same to the bit. On 3 ranks sums are rounded' \

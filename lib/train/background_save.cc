@@ -18,6 +18,7 @@
 #include "lib/ckpt/native/writer.h"
 #include "lib/collective/communicator.h"
 #include "lib/collective/gather_texts.h"
+#include "lib/data/corpus/document_encoder.h"
 
 namespace gxp {
 namespace {
@@ -168,9 +169,11 @@ std::string BackgroundSave::Job::publish(const std::stop_token& stop, const std:
 
 void BackgroundSave::Job::export_step(const std::stop_token& stop, uint64_t step) {
   const auto begin = Deadline::Clock::now();
-  const std::string path = export_weights(
-      step_path(config.checkpoint.dir, step),
-      {.dtype = dtype_of(config.checkpoint.export_type), .origin = config.model.init}, stop);
+  const std::string path = export_weights(step_path(config.checkpoint.dir, step),
+                                          {.dtype = dtype_of(config.checkpoint.export_type),
+                                           .origin = config.model.init,
+                                           .tokenizer = tokenizer_directory(config)},
+                                          stop);
   log_info("exported {} in {}; it took {:.2f} s", path, config.checkpoint.export_type,
            seconds_since(begin));
 }

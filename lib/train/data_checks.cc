@@ -101,9 +101,10 @@ void check_same_data(const std::vector<DataFingerprint>& mine, const std::string
 void log_data(const std::vector<DataFingerprint>& data, const std::string& setting) {
   const size_t shown = data.size() > kMostLines + 1 ? kMostLines : data.size();
   for (size_t i = 0; i < shown; ++i)
-    log_info("{}: {}: {}, {}, {} tokens{}", setting, data[i].path, data[i].kind,
-             format_bytes(data[i].bytes), data[i].tokens,
-             data[i].rows > 0 ? fmt::format(" in {} rows", data[i].rows) : "");
+    log_info("{}: {}: {}, {}, {}{} tokens{}", setting, data[i].path, data[i].kind,
+             format_bytes(data[i].bytes),
+             data[i].documents > 0 ? fmt::format("{} documents, ", data[i].documents) : "",
+             data[i].tokens, data[i].rows > 0 ? fmt::format(" in {} rows", data[i].rows) : "");
   if (shown == data.size()) return;
   uint64_t bytes = 0, tokens = 0;
   for (size_t i = shown; i < data.size(); ++i) {

@@ -137,7 +137,7 @@ const std::vector<BadLine>& bad_lines() {
        "run.toml:4: parallel.bucket_bytes: must be bytes, as an integer or like \"25MiB\", is "
        "\"4Q\""},
       {"[checkpoint]\ndir = true", "run.toml:4: checkpoint.dir: must be a string, is true"},
-      {"valid = 'x'", "run.toml:3: data.valid: must be a list of strings, is \"x\""},
+      {"valid = 3", "run.toml:3: data.valid: must be a list of strings, is 3"},
       {"valid = [1]", "run.toml:3: data.valid: must be a list of strings, is [1.0]"},
       {"valid = [true]",
        "run.toml:3: data.valid: must be a list of strings, is a list of neither strings nor "

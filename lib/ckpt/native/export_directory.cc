@@ -40,6 +40,16 @@ void add_origin(const std::string& origin, NamedTensors& tensors) {
   tensors.metadata[kConfigText] = model.metadata[kConfigText];
 }
 
+void add_tokenizer(const std::string& directory, NamedTensors& tensors) {
+  if (directory.empty()) return;
+  const auto is_of_model = [](const std::string& file) {
+    return file.ends_with("/generation_config.json");
+  };
+  std::erase_if(tensors.companions, [&](const std::string& file) { return !is_of_model(file); });
+  for (std::string& file : companions_of(directory))
+    if (!is_of_model(file)) tensors.companions.push_back(std::move(file));
+}
+
 }  // namespace
 
 bool is_export_file(std::string_view name) {
@@ -56,6 +66,7 @@ std::string export_weights(const std::string& step_directory, const ExportOption
   std::string path = step_directory + "/" + kExportName;
   NamedTensors tensors = read_weights_only(step_directory, stop);
   add_origin(options.origin, tensors);
+  add_tokenizer(options.tokenizer, tensors);
   const auto overflowed = std::make_shared<OverflowCount>(0);  // owners: here and the readers
   tensors = cast_weights(std::move(tensors), options.dtype, overflowed);
   const char* format = has_adapters(tensors) ? "peft" : "huggingface";

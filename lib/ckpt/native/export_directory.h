@@ -24,6 +24,8 @@ struct ExportOptions {
   // What the run started from. If that is a Hugging Face directory, files of the tokenizer are
   // copied from there, and so is what gxp does not know of its config.json.
   std::string origin = {};
+  // The directory whose tokenizer and chat template are copied, if not those of the origin.
+  std::string tokenizer = {};
 };
 
 // Writes the weights of the complete checkpoint in `step_directory`, each number rounded once, and

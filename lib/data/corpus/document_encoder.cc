@@ -81,6 +81,11 @@ std::string tokenizer_path(const RunConfig& run) {
   return !directory.empty() && has_tokenizer_files(directory) ? directory : "";
 }
 
+std::string tokenizer_directory(const RunConfig& run) {
+  const std::string path = tokenizer_path(run);
+  return path.empty() ? "" : directory_of(path);
+}
+
 bool reads_bytes(const RunConfig& run) {
   return tokenizer_path(run).empty() &&
          (run.data.tokenizer == kByteTokenizer || run.model.vocab_size == kByteVocabulary);

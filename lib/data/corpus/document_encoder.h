@@ -27,6 +27,8 @@ struct EncodedDocument {
 // The directory whose tokenizer a run uses: that of data.tokenizer; for "auto", of model.init or of
 // model.config, if it has one. "" for bytes.
 std::string tokenizer_path(const RunConfig& run);
+// The same, or where that file lies.
+std::string tokenizer_directory(const RunConfig& run);
 // Whether text becomes tokens byte by byte.
 bool reads_bytes(const RunConfig& run);
 

@@ -225,7 +225,7 @@ void TokenFile::read(uint64_t begin, size_t count, int vocab_size, int32_t* out)
   for_elements(behind + begin, count, [&](size_t i, int64_t token) {
     if (token < 0)
       fail(ErrorKind::kCorrupt,
-           "read tokens from {}: {} at {} is negative, and no token is; labels (-100: not trained) "
+           "read tokens from {}: token {} at {} is negative; labels (-100: not trained) "
            "belong behind the ids, in an array (rows, 2, length)",
            path_, token, place_of(begin + i));
     if (token >= vocab_size)
