@@ -45,7 +45,7 @@ void check_usable(const TrainOptions& options, const RunConfig& run) {
     fail(ErrorKind::kUsage, "{}: there are no steps without training",
          options.run.overwrite ? "--overwrite" : "--metrics");
   }
-  if (options.evaluate && run.data.valid.empty() && run.data.validation_split == 0)
+  if (options.evaluate && !run.data.has_validation())
     fail(ErrorKind::kUsage, "--evaluate: data.valid names no files");
   if (run.comm.codec != "none") {
     fail(ErrorKind::kConfig, "comm.codec {}: train does not compress gradients; leave it at none",

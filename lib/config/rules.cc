@@ -173,8 +173,7 @@ std::string row_fits_context(const RunConfig& run) {
 }
 
 std::string validation_has_files(const RunConfig& run) {
-  if (run.train.valid_every == 0 || !run.data.valid.empty() || run.data.validation_split > 0)
-    return "";
+  if (run.train.valid_every == 0 || run.data.has_validation()) return "";
   return "needs files in data.valid, or data.validation_split";
 }
 

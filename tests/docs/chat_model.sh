@@ -26,5 +26,5 @@ lr = 1e-12
 dir = "$work/run"
 export = "fp32"
 END
-"$gxp" train "$work/run.toml" >"$work/output" 2>&1 || { cat "$work/output"; exit 1; }
+env -i "$gxp" train "$work/run.toml" >"$work/output" 2>&1 || { cat "$work/output"; exit 1; }
 mv "$work/run/step-00000001/huggingface" "$model"

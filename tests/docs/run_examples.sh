@@ -36,6 +36,10 @@ run_examples() {
       'gxp train '*--import* | 'gxp train '*--show-data* | 'gxp train '*--resume* | 'gxp train '*--overwrite* | 'gxp train '*--print-config*) ;;
       'gxp train '*) rm -rf run ;;  # as in a fresh directory: a run does not start over an earlier one
     esac
+    # A model's directory gives the shape.
+    case $command in
+      'gxp train chat.toml'*) command="env -u GXP_MODEL_HIDDEN -u GXP_MODEL_HEADS -u GXP_MODEL_LAYERS -u GXP_MODEL_CONTEXT $command" ;;
+    esac
     sh -c "$command" </dev/null >"$top/output" 2>&1 || { echo "$1: fails: $command"; cat "$top/output"; return 1; }
     echo "ok: $command"
   done <"$top/examples"
@@ -50,6 +54,9 @@ export GXP_MODEL_HIDDEN=16 GXP_MODEL_HEADS=2 GXP_MODEL_LAYERS=1 GXP_MODEL_CONTEX
 
 cd "$top/start"
 literal_text "$source/man/gxp.toml.5" >run.toml
+sed -n '/^```toml/,/^```/{/^```/!p;/^```$/q}' "$source/README.md" >chat.toml  # its first run file
+sh "$source/tests/docs/chat_model.sh" "$gxp" "$source" Qwen3-0.6B
+for i in 1 2 3 4 5 6 7 8; do cat "$source/tests/data/documents/messages.jsonl"; done >chats.jsonl
 cp "$source/LICENSE" corpus.txt
 cp "$source/LICENSE" held-out.txt
 cp -r "$source/tests/data/ckpt/hf_gpt2" gpt2

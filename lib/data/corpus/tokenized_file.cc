@@ -130,8 +130,11 @@ TokenizedFile tokenize_file(const std::string& path, const TokenizeRequest& requ
                               "read {}: it was changed while it was tokenized; try again", path);
                      })};
   if (file.cache.document_count() == 0)
-    fail(ErrorKind::kCorrupt, "read {}: it has no documents for {}", path,
-         request.part == DocumentPart::kValidation ? "validation" : "training");
+    fail(ErrorKind::kCorrupt, "read {}: it has no documents for {}{}", path,
+         request.part == DocumentPart::kValidation ? "validation" : "training",
+         request.part == DocumentPart::kAll
+             ? ""
+             : "; change data.validation_split, or name other files in data.valid");
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   if (is_new) log_tokenized(file, request, seconds.count());
   return file;
