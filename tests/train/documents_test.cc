@@ -26,7 +26,67 @@ struct PackedRun {
   }
 };
 
+// Texts of a file, whose bytes are tokens, and each part of one that is in a row, in a row of its own.
+struct TextRows {
+  static constexpr size_t kLength = 21;  // of a row: data.sequence + 1
+  TokenDirectory directory;
+  size_t windows = 0, parts = 0;
+
+  TextRows() {
+    std::mt19937 random(7);
+    std::string lines, stream;
+    std::vector<size_t> begins;
+    for (int i = 0; i < 20; ++i) {
+      begins.push_back(stream.size());
+      const std::string text(1 + random() % 30, char('a' + random() % 26));
+      stream += text + std::to_string(i);
+      lines += fmt::format("{{\"text\": \"{}{}\"}}\n", text, i);
+    }
+    std::vector<int32_t> rows;
+    windows = (stream.size() - 1) / (kLength - 1);
+    for (size_t first = 0; first < windows * (kLength - 1); first += kLength - 1)
+      for (size_t at = first; at < first + kLength; ++parts) {
+        const auto next = std::ranges::upper_bound(begins, at);
+        const size_t end = std::min(next == begins.end() ? stream.size() : *next, first + kLength);
+        std::vector<int32_t> ids(kLength), labels(kLength, kNoLabel);
+        std::copy(stream.begin() + long(at), stream.begin() + long(end), ids.begin());
+        std::copy_n(ids.begin(), end - at, labels.begin());
+        for (const auto& plane : {ids, labels}) rows.insert(rows.end(), plane.begin(), plane.end());
+        at = end;
+      }
+    directory.write("texts.jsonl", lines);
+    directory.write_numpy("apart.npy", "<i4", fmt::format("({}, 2, {})", parts, kLength), rows, 1);
+  }
+  [[nodiscard]] StepResult step(const std::string& folder, const std::string& file, size_t rows,
+                                const Settings& more = {}) const {
+    const Settings sets = {"data.train=" + directory / file,
+                           "data.cache=" + directory / "tokens",
+                           "data.tokenizer=byte",
+                           "model.init=normal",
+                           "model.vocab_size=256",
+                           fmt::format("data.sequence={}", kLength - 1),
+                           fmt::format("train.micro_batch={}", rows),
+                           "train.grad_accum=1",
+                           "train.steps=1"};
+    return train_on_ranks(golden_config(folder, 1, sets + more), 1)[0].steps[0];
+  }
+};
+
 }  // namespace
+
+TEST_CASE("a file's texts train as each part of one in a row of its own", "[train]") {
+  const std::string folder = GENERATE("gpt2-accum", "llama-tiny");
+  const TextRows texts;
+  const StepResult packed = texts.step(folder, "texts.jsonl", texts.windows);
+  const StepResult apart = texts.step(folder, "apart.npy", texts.parts);
+  CHECK(packed.targets == apart.targets);
+  CHECK(packed.loss == Approx(apart.loss).epsilon(1e-6));
+  CHECK(packed.grad_norm == Approx(apart.grad_norm).epsilon(2e-6));
+  const StepResult crossing =
+      texts.step(folder, "texts.jsonl", texts.windows, {"data.cross_documents=true"});
+  CHECK(crossing.targets == texts.windows * (TextRows::kLength - 1));
+  CHECK(crossing.loss != packed.loss);
+}
 
 TEST_CASE("packed rows train as their documents do in rows of their own", "[train]") {
   const std::string folder = GENERATE("gpt2-accum", "llama-tiny");
