@@ -22,6 +22,16 @@ DataOrder::DataOrder(const DataConfig& config, uint64_t seed, const Dataset& dat
     order_.emplace<SourceMixer>(sources_of(config, data), config.order, seed);
 }
 
+std::vector<double> DataOrder::epochs(uint64_t position) const {
+  const auto* mixer = std::get_if<SourceMixer>(&order_);
+  if (mixer == nullptr) return {double(position) / double(first_samples_.back())};
+  std::vector<double> epochs;
+  for (size_t i = 0; i + 1 < first_samples_.size(); ++i)
+    epochs.push_back(double(mixer->samples_before(position, i)) /
+                     double(first_samples_[i + 1] - first_samples_[i]));
+  return epochs;
+}
+
 uint64_t DataOrder::at(uint64_t position) const {
   if (const auto* order = std::get_if<SampleOrder>(&order_)) return order->at(position);
   const SourceMixer::Place place = std::get<SourceMixer>(order_).at(position);

@@ -16,12 +16,15 @@ namespace gxp {
 
 class DataOrder {
  public:
-  // Of data without weights.
+  // Of data without weights; for at() alone.
   DataOrder(SampleOrder order) : order_(order) {}  // NOLINT(google-explicit-constructor)
   // config.weights has one for each entry of `data`, or none.
   DataOrder(const DataConfig& config, uint64_t seed, const Dataset& data);
 
   [[nodiscard]] uint64_t at(uint64_t position) const;
+  // How often the first `position` samples have read each entry of data.train, where weights mix
+  // them, else all data.
+  [[nodiscard]] std::vector<double> epochs(uint64_t position) const;
 
  private:
   std::variant<SampleOrder, SourceMixer> order_;

@@ -71,6 +71,10 @@ std::string to_json_line(const StepMetrics& metrics) {
     json["loss_scale"] = r.loss_scale;
     json["skipped_steps"] = *metrics.skipped_steps;
   }
+  if (metrics.epochs.size() == 1)
+    json["epoch"] = metrics.epochs[0];
+  else if (!metrics.epochs.empty())
+    json["epochs"] = metrics.epochs;
   if (metrics.valid_loss) json["valid_loss"] = *metrics.valid_loss;
   return json.dump();
 }

@@ -5,7 +5,8 @@
 // peak_flops, FLOP/s of one rank; both null on a CPU, see peak_rate()), step_ms,
 // comm_ms, update_ms (from the decision on clipping to the end), wire_bytes (sent by rank 0 in the
 // step), wire_bytes_between_hosts (of them to other hosts), peak_bytes, peak_bytes_by_kind {...},
-// and valid_loss in the steps that validated. Where state is offloaded also host_bytes and
+// epoch (how often the data have been read so far; of several entries of data.train with weights:
+// epochs, a list), and valid_loss in the steps that validated. Where state is offloaded also host_bytes and
 // file_bytes (offloaded by rank 0), offload_bytes (that it fetched and stored) and
 // offload_ms (in which it did so). On a GPU the last step also has driver_bytes: what its driver
 // counts, without the context. With fp16 also loss_scale and skipped_steps (so far); grad_norm
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lib/base/fd.h"
 #include "lib/device/tracker.h"
@@ -32,6 +34,7 @@ struct StepMetrics {
   uint64_t driver_bytes = 0;  // of a GPU, as its driver counts, since the run has opened it
   std::optional<double> valid_loss;
   std::optional<int64_t> skipped_steps;  // so far, of fp16
+  std::vector<double> epochs;            // DataOrder::epochs()
 };
 
 std::string to_json_line(const StepMetrics& metrics);  // no line feed

@@ -1,7 +1,9 @@
 #include "lib/train/progress.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace gxp {
@@ -27,6 +29,8 @@ std::string progress_line(const StepMetrics& metrics, int64_t total_steps,
       fmt::format("step {}/{}  loss {:.4f}  norm {:.2f}  lr {:.2e}  {:.0f} tok/s", r.step,
                   total_steps, r.loss, r.grad_norm, r.lr, double(r.tokens) / r.seconds);
   if (r.targets < r.tokens) line += fmt::format("  targets {} of {}", r.targets, r.tokens);
+  if (std::ranges::any_of(metrics.epochs, [](double epochs) { return epochs > 1; }))
+    line += fmt::format("  epoch {:.2f}", fmt::join(metrics.epochs, " "));
   if (metrics.mfu) line += fmt::format("  mfu {:.1f}%", 100 * *metrics.mfu);
   if (metrics.valid_loss) line += fmt::format("  valid {:.4f}", *metrics.valid_loss);
   const double left = double(total_steps - r.step) * seconds_per_step;

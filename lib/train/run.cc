@@ -209,6 +209,7 @@ class Run {
       metrics.peak_flops = peak_->flops;
       metrics.mfu = flops / r.seconds / (peak_->flops * communicator_.world_size());
     }
+    metrics.epochs = trainer_.epochs();
     metrics.peak = backend_.device->tracker().peak();
     metrics.host_bytes = trainer_.offloaded().bytes(Storage::kHost);
     metrics.file_bytes = trainer_.offloaded().bytes(Storage::kFile);

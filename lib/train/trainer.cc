@@ -53,6 +53,7 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
       plan_(plan_run(config_, communicator.world_size())),
       data_(std::move(data)),
       train_data_(data_.train->fingerprints()),
+      order_(config_.data, config_.train.seed, *data_.train),
       model_(config_, plan_, communicator, backend),
       forward_backward_(config_, backend, model_.sharded, running_, *data_.train),
       clipping_(config_, backend, model_.sharded, running_),

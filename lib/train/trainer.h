@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "lib/config/run_config.h"
+#include "lib/data/data_order.h"
 #include "lib/train/model/evaluation.h"
 #include "lib/train/model/rank_model.h"
 #include "lib/train/run_data.h"
@@ -73,6 +74,8 @@ class Trainer {
 
   [[nodiscard]] int64_t steps_done() const { return model_.sharded.steps; }
   [[nodiscard]] uint64_t samples_consumed() const { return samples_; }
+  // Of samples_consumed(); see DataOrder::epochs().
+  [[nodiscard]] std::vector<double> epochs() const { return order_.epochs(samples_); }
   [[nodiscard]] uint64_t samples_per_step() const;  // on all ranks
   [[nodiscard]] const Architecture& architecture() const { return plan_.architecture; }
   [[nodiscard]] size_t positions() const { return plan_.shape.positions; }
@@ -88,6 +91,7 @@ class Trainer {
   const RunPlan plan_;
   const RunData data_;
   const std::vector<DataFingerprint> train_data_;
+  const DataOrder order_;
   RankModel model_;
   RunningStep running_;
   uint64_t samples_ = 0;

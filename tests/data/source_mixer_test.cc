@@ -3,7 +3,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "lib/data/data_order.h"
 #include "tests/catch.h"
+#include "tests/data/token_samples.h"
 
 namespace gxp {
 namespace {
@@ -97,6 +99,21 @@ TEST_CASE("a mixture is frozen, so that old runs resume", "[data]") {
   }
   CHECK(sources == std::vector<size_t>{2, 0, 1, 0, 2, 0, 1, 0, 1, 0});
   CHECK(samples == std::vector<uint64_t>{12, 33, 17, 66, 35, 98, 87, 82, 18, 54});
+}
+
+TEST_CASE("epochs are of all data, or of each entry that weights mix", "[data]") {
+  const TokenDirectory dir;
+  const std::vector<std::string> files = {dir.write("a.i32", counting_tokens(6)),
+                                          dir.write("b.i32", counting_tokens(18))};
+  RunConfig run;
+  run.data.train = files;
+  run.data.sequence = 2;
+  run.model.vocab_size = 20;
+  RunEncoder encoder(run);
+  const Dataset data(files, encoder);  // of two samples and six
+  CHECK(DataOrder(run.data, 1, data).epochs(12) == std::vector<double>{1.5});
+  run.data.weights = {1, 1};
+  CHECK(DataOrder(run.data, 1, data).epochs(12) == std::vector<double>{3, 1});
 }
 
 }  // namespace gxp

@@ -4,9 +4,16 @@
 #include <cstdlib>
 
 #include "lib/base/json/json.h"
+#include "lib/text/chat/chat_template.h"
+#include "lib/text/chat/conversation.h"
+#include "lib/text/chat/training_text.h"
 #include "lib/text/files/rank_file.h"
 #include "lib/text/files/sentencepiece_file.h"
 #include "lib/text/files/tokenizer_json.h"
+#include "lib/text/jinja/written.h"
+#include "lib/tools/imports/import.h"
+#include "lib/tools/imports/run_file.h"
+#include "tests/fuzz/memory_file.h"
 
 namespace gxp {
 namespace {
@@ -54,12 +61,36 @@ void read_sentencepiece_input(const std::string& bytes) {
   use(*tokenizer, input.text);
 }
 
+// What is trained lies in the text, in its order.
+void read_chat(const std::string& bytes) {
+  const std::string file = bytes.substr(0, bytes.find('\0'));
+  const std::string line = bytes.substr(std::min(bytes.size(), file.size() + 1));
+  const ChatTemplate chat(file, "input", {}, 0);
+  const auto example = read_chat_example(parse_jinja_json(line, "read line"), "read line");
+  if (!example || !std::holds_alternative<Conversation>(example->content)) return;
+  const TrainingText text =
+      render_for_training(chat, std::get<Conversation>(example->content), "read line");
+  uint32_t end = 0;
+  for (const ByteSpan& span : text.trained) {
+    if (span.begin < end || span.end < span.begin || span.end > text.text.size()) std::abort();
+    end = span.end;
+  }
+}
+
+// What imports makes a run file.
+void read_import(const std::string& bytes) {
+  const ImportResult result = import_file({.path = path_of_bytes(bytes), .ranks = 8});
+  if (result.imports()) to_run_file(result, {});
+}
+
 constexpr struct {
   std::string_view name;
   void (*read)(const std::string& bytes);
 } kTokenizers[] = {{"tokenizer", read_tokenizer_json},
                    {"tiktoken", read_tiktoken},
-                   {"sentencepiece", read_sentencepiece_input}};
+                   {"sentencepiece", read_sentencepiece_input},
+                   {"chat", read_chat},
+                   {"import", read_import}};
 
 }  // namespace
 
