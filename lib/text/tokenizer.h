@@ -40,6 +40,12 @@ class Tokenizer {
   // kConfig: a text of 4 GiB or more, or one that costs a pattern too many steps.
   virtual void encode(std::string_view text, std::vector<int32_t>& ids,
                       std::vector<ByteSpan>* spans = nullptr) const = 0;
+  // The same ids of a large text, by up to so many threads where gxp knows the pattern that cuts it
+  // into words, as those of GPT-2, Llama 3, Qwen and tiktoken; else by one.
+  virtual void encode_large(std::string_view text, int threads, std::vector<int32_t>& ids) const {
+    static_cast<void>(threads);
+    encode(text, ids);
+  }
   // As the library's decoder has it, but for bytes that are not UTF-8, which are kept, and for added
   // tokens of a byte-level tokenizer, which are their text. skip_special: without special tokens.
   [[nodiscard]] std::string decode(std::span<const int32_t> ids, bool skip_special = false) const;

@@ -1,5 +1,6 @@
 // Every tokenizer of tests/data/text against the library that it comes from.
 #include <algorithm>
+#include <random>
 
 #include "lib/text/files/rank_file.h"
 #include "tests/catch.h"
@@ -126,6 +127,31 @@ TEST_CASE("ids of a tiktoken file are tiktoken's", "[text]") {
     const std::vector<int32_t> ids = ids_of(*with_special, text);
     CHECK(ids == item["ids_allowed_special"].get<std::vector<int32_t>>());
     CHECK(with_special->decode(ids) == text);
+  }
+}
+
+TEST_CASE("several threads give a large text the ids that one gives", "[text]") {
+  const std::string name = GENERATE("gpt2", "llama3", "qwen", "tekken");
+  CAPTURE(name);
+  const auto tokenizer = open_tokenizer(folder_of(name));
+  const std::string corpora[] = {
+      with_valid_utf8(content_of(kTextData + "corpora/scripts.bin").substr(0, 100'000)),
+      content_of(kTextData + "corpora/code.txt").substr(0, 100'000)};
+  std::string text;
+  std::mt19937 random(9);
+  while (text.size() < size_t{4} << 20) {
+    text += corpora[random() % 2];
+    const size_t length = random() % 200'000;  // so that parts begin in runs, too
+    for (const char* run : {" ", "7", "\n", "a b", "\u00e9", "'s"})
+      if (random() % 3 == 0)
+        for (size_t bytes = 0; bytes < length; bytes += std::string_view(run).size()) text += run;
+  }
+  const std::vector<int32_t> expected = ids_of(*tokenizer, text);
+  for (const int threads : {2, 4, 64}) {
+    std::vector<int32_t> ids = {7};  // is kept
+    tokenizer->encode_large(text, threads, ids);
+    CHECK(ids.front() == 7);
+    CHECK(std::equal(ids.begin() + 1, ids.end(), expected.begin(), expected.end()));
   }
 }
 

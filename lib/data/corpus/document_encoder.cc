@@ -8,6 +8,7 @@
 
 #include "lib/base/error.h"
 #include "lib/data/documents/token_cache.h"
+#include "lib/device/thread_pool.h"
 #include "lib/text/byte_tokenizer.h"
 #include "lib/text/chat/chat_template.h"
 #include "lib/text/chat/conversation.h"
@@ -191,7 +192,7 @@ DocumentEncoder::Encoded DocumentEncoder::encode_any(DocumentForm form,
   if (form == DocumentForm::kChat) return encode_chat(document, where);
   Encoded encoded;
   try {
-    tokenizer_->encode(document.text, encoded.document.ids);
+    tokenizer_->encode_large(document.text, default_thread_count(1), encoded.document.ids);
   } catch (const Error& error) {
     fail(error.kind(), "{}: {}", where, error.what());
   }

@@ -1,9 +1,13 @@
 #include "lib/text/pipeline/bpe_tokenizer.h"
 
 #include <algorithm>
+#include <exception>
 #include <mutex>
+#include <thread>
 
 #include "lib/base/error.h"
+#include "lib/base/text/utf8.h"
+#include "lib/base/thread.h"
 #include "lib/text/unicode/valid_utf8.h"
 
 namespace gxp {
@@ -17,6 +21,28 @@ struct EncoderMemory {
   BpeMemory bpe;
   std::vector<TextPiece> pieces, normalized_pieces;
   bool follows = false;
+  int threads = 1;
+};
+
+constexpr size_t kLeastPart = size_t{1} << 20;  // of a text, for a thread
+
+// What a thread makes of a part of a text, whose first word may begin within a word of the text.
+struct EncodedPart {
+  // A word may begin there; `ids` come before it.
+  struct Start {
+    size_t at = 0, ids = 0;
+  };
+  static constexpr size_t kMostStarts = 1024;
+
+  size_t begin = 0, end = 0;
+  std::vector<int32_t> ids;
+  std::vector<Start> starts;  // the first ones
+  std::exception_ptr error;
+
+  [[nodiscard]] const Start* find(size_t at) const {
+    const auto found = std::ranges::lower_bound(starts, at, {}, &Start::at);
+    return found != starts.end() && found->at == at ? &*found : nullptr;
+  }
 };
 
 class BpeTokenizer final : public Tokenizer {
@@ -39,22 +65,10 @@ class BpeTokenizer final : public Tokenizer {
 
   void encode(std::string_view text, std::vector<int32_t>& ids,
               std::vector<ByteSpan>* spans) const override {
-    if (text.size() > UINT32_MAX)
-      fail(ErrorKind::kConfig, "encode a text of {} bytes: 4 GiB is the limit for one",
-           text.size());
-    std::unique_ptr<EncoderMemory> memory = take_memory();
-    const bool is_valid = is_valid_utf8(text);
-    memory->follows = spans != nullptr || !is_valid || asks_for_source_;
-    memory->words.follows = memory->follows;
-    memory->words.invalid_source = is_valid || !bpe_.keeps_bytes() ? "" : text;
-    TextView whole = {text, {}, 0};
-    if (!is_valid) {
-      memory->valid.clear(true);
-      append_valid_utf8(text, memory->valid);
-      whole = memory->valid.view();
-    }
-    encode_raw(whole, *memory, {ids, spans});
-    give_back(std::move(memory));
+    encode_by(1, text, {ids, spans});
+  }
+  void encode_large(std::string_view text, int threads, std::vector<int32_t>& ids) const override {
+    encode_by(threads, text, {ids, nullptr});
   }
 
   [[nodiscard]] std::unique_ptr<TokenDecoder> decoder(bool skip_special) const override {
@@ -89,6 +103,24 @@ class BpeTokenizer final : public Tokenizer {
         tokens.push_back(std::move(token));
       }
     return AddedTokens(std::move(tokens));
+  }
+
+  void encode_by(int threads, std::string_view text, TokenSink out) const {
+    check_size(text.size());
+    std::unique_ptr<EncoderMemory> memory = take_memory();
+    memory->threads = threads;
+    const bool is_valid = is_valid_utf8(text);
+    memory->follows = out.spans != nullptr || !is_valid || asks_for_source_;
+    memory->words.follows = memory->follows;
+    memory->words.invalid_source = is_valid || !bpe_.keeps_bytes() ? "" : text;
+    TextView whole = {text, {}, 0};
+    if (!is_valid) {
+      memory->valid.clear(true);
+      append_valid_utf8(text, memory->valid);
+      whole = memory->valid.view();
+    }
+    encode_raw(whole, *memory, out);
+    give_back(std::move(memory));
   }
 
   void encode_raw(TextView text, EncoderMemory& memory, TokenSink out) const {
@@ -129,6 +161,8 @@ class BpeTokenizer final : public Tokenizer {
     check_size(text.size());
     WordList& list = memory.words;
     if (word_rules_ != nullptr && list.invalid_source.empty()) {
+      const size_t parts = std::min(size_t(memory.threads), text.size() / kLeastPart);
+      if (parts > 1) return encode_parts(text, parts, memory, out);
       for (size_t at = 0, end = 0; at < text.size(); at = end) {
         end = word_end(*word_rules_, text.text, at);
         bpe_.encode(text.part(at, end), memory.bpe, out);
@@ -145,6 +179,57 @@ class BpeTokenizer final : public Tokenizer {
     if (!list.invalid_source.empty() && !list.is_mapped) restore_bytes(list);
     for (const ByteSpan& word : list.words)
       bpe_.encode(list.text.part(word.begin, word.end), memory.bpe, out);
+  }
+
+  // A word's end depends on what follows its beginning alone: where two threads have found the same
+  // beginning, all further words are the same. So the words of a part count from the first that
+  // begins where one of the words before it ends; those between are encoded here.
+  void encode_parts(TextView text, size_t count, EncoderMemory& memory, TokenSink out) const {
+    std::vector<EncodedPart> parts(count);
+    for (size_t i = 0; i < count; ++i) {
+      size_t begin = text.size() / count * i;
+      while (continues_utf8(text.text[begin])) ++begin;
+      parts[i].begin = begin;
+      if (i > 0) parts[i - 1].end = begin;
+    }
+    parts.back().end = text.size();
+    {
+      std::vector<std::jthread> threads;
+      for (EncodedPart& part : parts)
+        threads.push_back(start_thread("gxp-tokenizer", [&] { encode_part(text, part); }));
+    }
+    size_t at = 0;
+    for (EncodedPart& part : parts) {
+      if (part.error) std::rethrow_exception(part.error);
+      const EncodedPart::Start* start = part.find(at);
+      for (; start == nullptr && at < part.end; start = part.find(at)) {
+        const size_t end = word_end(*word_rules_, text.text, at);
+        bpe_.encode(text.part(at, end), memory.bpe, out);
+        at = end;
+      }
+      if (start == nullptr) continue;
+      out.ids.insert(out.ids.end(), part.ids.begin() + std::ptrdiff_t(start->ids), part.ids.end());
+      at = part.end;
+      std::vector<int32_t>().swap(part.ids);
+    }
+  }
+
+  void encode_part(TextView text, EncodedPart& part) const {
+    try {
+      std::unique_ptr<EncoderMemory> memory = take_memory();
+      size_t at = part.begin;
+      while (at < part.end) {
+        if (part.starts.size() < EncodedPart::kMostStarts)
+          part.starts.push_back({at, part.ids.size()});
+        const size_t end = word_end(*word_rules_, text.text, at);
+        bpe_.encode(text.part(at, end), memory->bpe, {part.ids, nullptr});
+        at = end;
+      }
+      part.end = at;
+      give_back(std::move(memory));
+    } catch (...) {
+      part.error = std::current_exception();
+    }
   }
 
   std::unique_ptr<EncoderMemory> take_memory() const {
