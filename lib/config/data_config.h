@@ -115,7 +115,7 @@ struct DataConfig {
         "tags, the assistant's messages with what the template puts behind them.");
     field("cache", &S::cache,
           "Directory of the tokens of text files. A file there is used again for the same text, "
-          "tokenizer and settings, whatever the names. \"\": tokens beside checkpoint.dir; without "
+          "tokenizer and settings. \"\": tokens beside checkpoint.dir; without "
           "that, gxp/tokens in $XDG_CACHE_HOME or ~/.cache.");
     field("sequence", &S::sequence, "Tokens per row (sequence length). 0: model.context.",
           at_least(0));

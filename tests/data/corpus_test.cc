@@ -279,13 +279,13 @@ TEST_CASE("a record keeps what was found for one stamp", "[data]") {
   const TokenDirectory dir;
   const std::string path = dir / "a.source";
   {
-    FileRecord record(path, "a");
+    FileRecord record(path, "reads a");
     CHECK(record.find("1:2").empty());
     record.note("1:2", "found");
     record.note("", "nothing");
   }
   {
-    FileRecord record(path, "a");
+    FileRecord record(path, "reads a");
     CHECK(record.find("1:2") == "found");
     for (const char* other : {"", "1", "1:2 ", "1:23"}) CHECK(record.find(other).empty());
     record.note("1:2:3", "new");
@@ -293,7 +293,7 @@ TEST_CASE("a record keeps what was found for one stamp", "[data]") {
     CHECK(record.find("1:2:3") == "new");
   }
   dir.write("a.source", "1:2 cut");
-  CHECK(FileRecord(path, "a").find("1:2").empty());
+  CHECK(FileRecord(path, "reads a").find("1:2").empty());
 }
 
 TEST_CASE("a file that has just been changed has no stamp yet", "[data]") {

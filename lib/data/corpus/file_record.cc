@@ -30,14 +30,15 @@ std::string file_stamp(const std::string& path) {
                      status.st_ctim.tv_nsec);
 }
 
-FileRecord::FileRecord(std::string path, std::string_view of)
+FileRecord::FileRecord(std::string path, std::string_view act)
     : path_(std::move(path)), fd_(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
   if (fd_.get() < 0) fail(ErrorKind::kIo, "open {}: {}", path_, system_text(errno));
   if (::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0) return;
-  if (errno == EWOULDBLOCK) log_info("data: another process reads {}; waiting for it", of);
+  if (errno == EWOULDBLOCK) log_info("data: another process {}; waiting for it", act);
   while (::flock(fd_.get(), LOCK_EX) != 0) {  // ends: the lock goes with its holder
     if (errno == EINTR) continue;
-    log_warn("lock {}: {}; two processes may read {} at a time", path_, system_text(errno), of);
+    log_warn("lock {}: {}; several processes may do at a time what one does: {}", path_,
+             system_text(errno), act);
     return;
   }
 }

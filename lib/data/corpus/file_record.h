@@ -19,8 +19,9 @@ std::string file_stamp(const std::string& path);
 // says so. Threads: one at a time.
 class FileRecord {
  public:
-  // `of`: what it is about, for the log. kIo: it cannot be made, or is not readable.
-  FileRecord(std::string path, std::string_view of);
+  // `act`: what its holder does, for the log: "reads corpus.jsonl". kIo: it cannot be made, or is
+  // not readable.
+  FileRecord(std::string path, std::string_view act);
 
   // What note() has kept for this stamp; "": nothing, or for another stamp.
   [[nodiscard]] std::string find(std::string_view stamp) const;

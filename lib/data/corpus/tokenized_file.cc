@@ -58,7 +58,7 @@ std::string known_content_hash(const std::string& path, const std::string& direc
   const std::array parts = {fs::weakly_canonical(path, error).string()};
   FileRecord record(fmt::format("{}/{}.{}.source", directory, fs::path(path).filename().string(),
                                 token_cache_key(parts).substr(0, 16)),
-                    path);
+                    "reads " + path);
   const std::string stamp = file_stamp(path);
   std::string hash = record.find(stamp);
   if (hash.empty()) {
@@ -69,10 +69,10 @@ std::string known_content_hash(const std::string& path, const std::string& direc
 }
 
 // The cache at `path`, all of which one process of a host checks, or writes.
-TokenCache open_checked(const std::string& path, const TokenCacheForm& form,
+TokenCache open_checked(const std::string& path, const TokenCacheForm& form, const std::string& act,
                         const std::function<void(TokenCacheWriter&)>& write) {
   constexpr std::string_view kIsWhole = "whole";
-  FileRecord record(path + ".lock", path);
+  FileRecord record(path + ".lock", act);
   std::error_code error;
   const std::string stamp = fs::exists(path, error) ? file_stamp(path) : "";
   const auto check =
@@ -122,7 +122,7 @@ TokenizedFile tokenize_file(const std::string& path, const TokenizeRequest& requ
   const auto begin = std::chrono::steady_clock::now();
   bool is_new = false;
   TokenizedFile file{path, reader->kind(), SourceFile(path).bytes(),
-                     open_checked(cache, form, [&](TokenCacheWriter& writer) {
+                     open_checked(cache, form, "tokenizes " + path, [&](TokenCacheWriter& writer) {
                        is_new = true;
                        tokenize(*reader, request, writer);
                        if (content_hash(path) != content)
