@@ -18,14 +18,6 @@ constexpr size_t kMostOpenFiles = 128;
 // For fingerprints: 16 MiB in all, so that thousands of files on a network disk take seconds.
 constexpr size_t kMostHashedBlocks = 4096;
 
-RunConfig small_run(int sequence, int vocab_size, const std::string& tokenizer) {
-  RunConfig run;
-  run.data.sequence = sequence;
-  run.data.tokenizer = tokenizer;
-  run.model.vocab_size = vocab_size;
-  return run;
-}
-
 // Whether the file is one text, of which each byte is a token.
 bool is_bytes(const std::string& path, DataKind kind, const RunConfig& run) {
   if (kind != DataKind::kText || !reads_bytes(run) || !run.data.document_separator.empty())
@@ -81,10 +73,6 @@ Dataset::Dataset(const std::vector<std::string>& paths, RunEncoder& encoder,
     entries_.push_back(first_samples_.back());
   }
 }
-
-Dataset::Dataset(const std::vector<std::string>& paths, int sequence, int vocab_size,
-                 const std::string& tokenizer)
-    : Dataset(paths, *std::make_unique<RunEncoder>(small_run(sequence, vocab_size, tokenizer))) {}
 
 std::vector<DataFingerprint> Dataset::fingerprints() const {
   const size_t blocks = std::clamp<size_t>(kMostHashedBlocks / files_.size(), 2, 64);

@@ -52,9 +52,6 @@ class Dataset {
   // parted; kCorrupt a .i32 file that is not whole rows.
   Dataset(const std::vector<std::string>& paths, RunEncoder& encoder,
           const std::string& setting = "data.train", DocumentPart part = DocumentPart::kAll);
-  // The same of a run with these settings alone.
-  Dataset(const std::vector<std::string>& paths, int sequence, int vocab_size,
-          const std::string& tokenizer = "auto");
   virtual ~Dataset() = default;
 
   [[nodiscard]] uint64_t sample_count() const { return first_samples_.back(); }

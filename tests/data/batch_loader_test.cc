@@ -28,8 +28,8 @@ std::vector<int> next_samples(BatchLoader& loader, int rows) {
 }
 
 Dataset counting_dataset(const TokenDirectory& dir, int samples, int vocab_size = 1 << 20) {
-  return Dataset({dir.write("a.i32", counting_tokens(size_t(samples) * (kSequence + 1)))},
-                 kSequence, vocab_size);
+  return dataset_of({dir.write("a.i32", counting_tokens(size_t(samples) * (kSequence + 1)))},
+                    kSequence, vocab_size);
 }
 
 // What `world_size` ranks read from position `begin` to `end`, in the order of positions.
@@ -76,7 +76,7 @@ TEST_CASE("every rank knows how many targets count in a step, of all ranks and m
     elements.insert(elements.end(), {first, first + 1, first + 2});
     elements.insert(elements.end(), {first, kNoLabel, sample % 3 == 0 ? first + 2 : kNoLabel});
   }
-  const Dataset data(
+  const Dataset data = dataset_of(
       {dir.write_numpy("a.npy", "<i4", fmt::format("({}, 2, 3)", kSamples), elements, 1)},
       kSequence, 1 << 20);
   const int world_size = GENERATE(1, 2, 3), per_step = GENERATE(1, 2, 4);

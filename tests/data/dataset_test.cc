@@ -30,7 +30,7 @@ const Tokens kLabelled = {7, 8, 9, 7, -100, 9, 4, 5, 6, -100, -100, -100};
 
 TEST_CASE("a stream is cut into windows that share one token", "[data]") {
   const TokenDirectory dir;
-  const Dataset data({dir.write("a.txt", "abcdefghi")}, 4, 256);
+  const Dataset data = dataset_of({dir.write("a.txt", "abcdefghi")}, 4, 256);
   REQUIRE(data.sample_count() == 2);
   CHECK(sample_at(data, 0).tokens == Tokens{'a', 'b', 'c', 'd'});
   CHECK(sample_at(data, 0).targets == Tokens{'b', 'c', 'd', 'e'});
@@ -40,7 +40,7 @@ TEST_CASE("a stream is cut into windows that share one token", "[data]") {
 
 TEST_CASE("a row of an i32 file is a sample as it is", "[data]") {
   const TokenDirectory dir;
-  const Dataset data({dir.write("a.i32", counting_tokens(6))}, 2, 100);
+  const Dataset data = dataset_of({dir.write("a.i32", counting_tokens(6))}, 2, 100);
   REQUIRE(data.sample_count() == 2);
   CHECK(sample_at(data, 1).tokens == Tokens{3, 4});
   CHECK(sample_at(data, 1).targets == Tokens{4, 5});
@@ -51,7 +51,7 @@ TEST_CASE("shards of 16 and 32 bits hold the same tokens", "[data]") {
   const auto narrow =
       dir.write_shard("a.bin", {20240520, 1, 9}, counting_tokens<uint16_t>(9, 65000));
   const auto wide = dir.write_shard("b.bin", {20240801, 7, 9}, counting_tokens<uint32_t>(9, 65000));
-  const Dataset data({narrow, wide}, 4, 65536);
+  const Dataset data = dataset_of({narrow, wide}, 4, 65536);
   REQUIRE(data.sample_count() == 4);
   for (uint64_t i = 0; i < 2; ++i) {
     CHECK(sample_at(data, i).tokens == counting_tokens(4, 65000 + 4 * int(i)));
@@ -66,7 +66,7 @@ TEST_CASE("a shard's tokens behind 4 GiB are read", "[data]") {
       dir.write_shard("big.bin", {20240520, 1, int32_t(uint32_t(kTokens))}, Tokens{});
   std::filesystem::resize_file(path, 1024 + 2 * kTokens - 2);  // sparse
   std::ofstream(path, std::ios::binary | std::ios::app) << "\x07" << '\0';
-  const Dataset data({path}, 4096, 8);
+  const Dataset data = dataset_of({path}, 4096, 8);
   CHECK(data.sample_count() == (kTokens - 1) / 4096);
   CHECK(sample_at(data, data.sample_count() - 1).targets.back() == 7);
 }
@@ -79,13 +79,13 @@ TEST_CASE("lists keep their order, patterns and directories are sorted by name",
   const std::vector<std::vector<std::string>> lists = {{first, dir / "*.txt"},
                                                        {first, dir / "a.txt", dir / "b.txt"}};
   for (const auto& list : lists) {
-    const Dataset data(list, 1, 256);
+    const Dataset data = dataset_of(list, 1, 256);
     REQUIRE(data.sample_count() == 3);
     CHECK(sample_at(data, 0).tokens == Tokens{'z'});
     CHECK(sample_at(data, 1).tokens == Tokens{'a'});
     CHECK(sample_at(data, 2).tokens == Tokens{'b'});
   }
-  CHECK(sample_at(Dataset({dir / ""}, 1, 256), 0).tokens == Tokens{'a'});
+  CHECK(sample_at(dataset_of({dir / ""}, 1, 256), 0).tokens == Tokens{'a'});
 }
 
 TEST_CASE("an array of integers is a stream, or rows, in every type that holds tokens", "[data]") {
@@ -97,14 +97,14 @@ TEST_CASE("an array of integers is a stream, or rows, in every type that holds t
     return dir.write_numpy(fmt::format("{}.npy", shape), type, shape, counting_tokens(9, 3),
                            version);
   };
-  const Dataset stream({array("(9,)")}, 4, 256);
+  const Dataset stream = dataset_of({array("(9,)")}, 4, 256);
   REQUIRE(stream.sample_count() == 2);
   CHECK(sample_at(stream, 1).tokens == counting_tokens(4, 7));
   CHECK(sample_at(stream, 1).targets == counting_tokens(4, 8));
-  const Dataset rows({array("(3, 3)")}, 2, 256);
+  const Dataset rows = dataset_of({array("(3, 3)")}, 2, 256);
   REQUIRE(rows.sample_count() == 3);
   CHECK(sample_at(rows, 1).tokens == counting_tokens(2, 6));
-  CHECK_THAT(error_of([&] { Dataset({array("(3, 3)")}, 4, 256); }).message,
+  CHECK_THAT(error_of([&] { dataset_of({array("(3, 3)")}, 4, 256); }).message,
              Catch::Matchers::Contains("its rows have 3 tokens, but one sample takes 5"));
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("rows with labels have the ids as tokens, and as targets the labels be
   const TokenDirectory dir;
   const auto type = GENERATE("|i1", "<i2", "<i4", "<i8");
   const std::string rows = dir.write_numpy("a.npy", type, "(2, 2, 3)", kLabelled, 1);
-  const Dataset data({dir.write("b.i32", counting_tokens(3)), rows}, 2, 10);
+  const Dataset data = dataset_of({dir.write("b.i32", counting_tokens(3)), rows}, 2, 10);
   REQUIRE(data.sample_count() == 3);
   CHECK(sample_at(data, 1).tokens == Tokens{7, 8});
   CHECK(sample_at(data, 1).targets == Tokens{kNoLabel, 9});
@@ -133,7 +133,8 @@ TEST_CASE("a label that is neither its own token nor -100 is named, and so is an
        {6, -100, "token -100 at position 0 of row 1 is negative"}}));
   Tokens elements = kLabelled;
   elements[element] = value;
-  const Dataset data({dir.write_numpy("a.npy", "<i4", "(2, 2, 3)", elements, 1)}, 2, 10);
+  const Dataset data =
+      dataset_of({dir.write_numpy("a.npy", "<i4", "(2, 2, 3)", elements, 1)}, 2, 10);
   CHECK(sample_at(data, 0).tokens == Tokens{7, 8});
   const auto [kind, text] = error_of([&] { sample_at(data, 1); });
   CHECK(kind == ErrorKind::kCorrupt);
@@ -145,7 +146,7 @@ TEST_CASE("labels and rows are told by the fingerprint", "[data]") {
   const std::string labels = dir.write_numpy("a.npy", "<i4", "(2, 2, 3)", kLabelled, 1);
   const std::string rows = dir.write_numpy("b.npy", "<i4", "(2, 3)", counting_tokens(6), 1);
   const std::string stream = dir.write_numpy("c.npy", "<i4", "(6,)", counting_tokens(6), 1);
-  const auto prints = Dataset({labels, rows, stream}, 2, 10).fingerprints();
+  const auto prints = dataset_of({labels, rows, stream}, 2, 10).fingerprints();
   CHECK(prints[0].kind == ".npy with labels");
   CHECK(prints[1].kind == ".npy");
   CHECK(std::vector{prints[0].tokens, prints[1].tokens, prints[2].tokens} ==
@@ -163,7 +164,8 @@ TEST_CASE("an array's tokens have the sign of its type", "[data]") {
                                                                    {"<u4", 4294967295},
                                                                    {"<i4", -1},
                                                                    {"<i8", -1}}));
-  const Dataset data({dir.write_numpy("a.npy", type, "(5,)", {0, 1, 2, -1, 4}, 1)}, 4, 200);
+  const Dataset data =
+      dataset_of({dir.write_numpy("a.npy", type, "(5,)", {0, 1, 2, -1, 4}, 1)}, 4, 200);
   CHECK_THAT(error_of([&] { sample_at(data, 0); }).message,
              Catch::Matchers::Contains(fmt::format("token {} at position 3 is ", token)));
 }
@@ -193,7 +195,7 @@ TEST_CASE("a file that is no text, shard, array or rows is refused as what it is
        {"tokens", "\x01\x02\x03\x10" + std::string(90, 'x'), "control bytes"}}));
   CAPTURE(name, words);
   const std::string path = dir.write(name, content);
-  const auto [kind, text] = error_of([&] { Dataset({path}, 4, 256); });
+  const auto [kind, text] = error_of([&] { dataset_of({path}, 4, 256); });
   CHECK(kind == ErrorKind::kCorrupt);
   CHECK_THAT(text, Catch::Matchers::Contains(path) && Catch::Matchers::Contains(words) &&
                        Catch::Matchers::Contains("gxp reads text"));
@@ -205,25 +207,27 @@ TEST_CASE("text of any encoding is text, whatever word it begins with", "[data]"
                                     "caf\xc3\xa9 \xe6\x97\xa5", "caf\xe9 en latin-1",
                                     "\xef\xbb\xbfmark", "a\tb\r\n\f\x1b[0m");
   CAPTURE(text);
-  CHECK(Dataset({dir.write("a", text)}, 2, 256).fingerprints()[0].kind == "text");
+  CHECK(dataset_of({dir.write("a", text)}, 2, 256).fingerprints()[0].kind == "text");
 }
 
 TEST_CASE("text is taken for a vocabulary of other than 256 tokens only if asked for", "[data]") {
   const TokenDirectory dir;
   const std::string path = dir.write("a.txt", "abcdefghi");
   const int vocabulary = GENERATE(255, 257, 50304);
-  const auto [kind, text] = error_of([&] { Dataset({path}, 4, vocabulary); });
+  const auto [kind, text] = error_of([&] { dataset_of({path}, 4, vocabulary); });
   CHECK(kind == ErrorKind::kConfig);
   CHECK_THAT(text, Catch::Matchers::Contains("data.tokenizer: ") &&
                        Catch::Matchers::Contains("set \"byte\" if bytes are meant"));
-  CHECK(Dataset({path}, 4, vocabulary, "byte").sample_count() == 2);
-  CHECK(Dataset({dir.write("a.i32", counting_tokens(5))}, 4, vocabulary).sample_count() == 1);
+  RunConfig bytes = run_of_rows(4, vocabulary);
+  bytes.data.tokenizer = "byte";
+  CHECK(dataset_of({path}, bytes).sample_count() == 2);
+  CHECK(dataset_of({dir.write("a.i32", counting_tokens(5))}, 4, vocabulary).sample_count() == 1);
 }
 
 TEST_CASE("a fingerprint tells kind, sizes and a change at either end or in the middle", "[data]") {
   const TokenDirectory dir;
   const auto print = [&](const std::string& content) {
-    return Dataset({dir.write("a.txt", content)}, 4, 256).fingerprints().at(0);
+    return dataset_of({dir.write("a.txt", content)}, 4, 256).fingerprints().at(0);
   };
   const size_t size = GENERATE(5, 4096, 4097, 262144);
   std::string content(size, 'x');
@@ -291,12 +295,12 @@ TEST_CASE("each unusable file has its own message", "[data]") {
   };
   for (const Case& each : cases) {
     CAPTURE(each.path);
-    const auto [kind, text] = error_of([&] { Dataset({each.path}, 4, 256); });
+    const auto [kind, text] = error_of([&] { dataset_of({each.path}, 4, 256); });
     CHECK(kind == each.kind);
     CHECK_THAT(text, Catch::Matchers::Contains(each.words));
     CHECK_THAT(text, Catch::Matchers::Contains(each.path));
   }
-  CHECK(error_of([] { Dataset({}, 4, 256); }).kind == ErrorKind::kConfig);
+  CHECK(error_of([] { dataset_of({}, 4, 256); }).kind == ErrorKind::kConfig);
 }
 
 TEST_CASE("a token outside the vocabulary is named with its file, position and limit", "[data]") {
@@ -304,7 +308,7 @@ TEST_CASE("a token outside the vocabulary is named with its file, position and l
   Tokens tokens = counting_tokens(10);
   const int bad = GENERATE(10, -1);
   tokens[9] = bad;
-  const Dataset data({dir.write("a.i32", tokens)}, 4, 10);
+  const Dataset data = dataset_of({dir.write("a.i32", tokens)}, 4, 10);
   CHECK(sample_at(data, 0).targets.back() == 4);
   const auto [kind, text] = error_of([&] { sample_at(data, 1); });
   CHECK(kind == ErrorKind::kCorrupt);
@@ -320,7 +324,7 @@ TEST_CASE("a file that is cut after it was opened is an error in the samples tha
   const std::string path = dir.write("a.txt", std::string(100000, 'x'));
   std::vector<std::string> paths(other_files, dir.write("b.txt", "xxxxxx"));
   paths.insert(paths.begin(), path);
-  const Dataset data(paths, 5, 256);
+  const Dataset data = dataset_of(paths, 5, 256);
   std::filesystem::resize_file(path, 8192);
   CHECK(sample_at(data, 1000).targets == Tokens(5, 'x'));
   const auto [kind, text] = error_of([&] { sample_at(data, 15000); });
@@ -333,7 +337,7 @@ TEST_CASE("a file that is cut after it was opened is an error in the samples tha
 TEST_CASE("a 32-bit token above 2^31 is not mistaken for a small one", "[data]") {
   const TokenDirectory dir;
   const std::vector<uint32_t> tokens = {1, 2, 0x80000001u};
-  const Dataset data({dir.write_shard("a.bin", {20240801, 7, 3}, tokens)}, 2, 1 << 30);
+  const Dataset data = dataset_of({dir.write_shard("a.bin", {20240801, 7, 3}, tokens)}, 2, 1 << 30);
   CHECK_THAT(error_of([&] { sample_at(data, 0); }).message,
              Catch::Matchers::Contains("token 2147483649 at position 2"));
 }

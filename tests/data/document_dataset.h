@@ -13,9 +13,8 @@ namespace gxp {
 class DocumentDataset final : public Dataset {
  public:
   // The lengths of a row's documents sum up to the row's, sequence + 1.
-  DocumentDataset(const std::string& path, int sequence, int vocab_size,
-                  const DocumentLengths& lengths)
-      : Dataset({path}, sequence, vocab_size), begins_(begins_of(lengths)) {}
+  DocumentDataset(const std::string& path, RunEncoder encoder, const DocumentLengths& lengths)
+      : Dataset({path}, encoder), begins_(begins_of(lengths)) {}
 
   [[nodiscard]] bool has_documents() const override { return true; }
   void read_document_begins(uint64_t sample, std::span<int32_t> begins) const override {

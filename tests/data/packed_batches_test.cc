@@ -49,7 +49,8 @@ void append(PackedBatch& expected, size_t sample) {
 
 TEST_CASE("rows of documents say where these begin, whose first tokens are no targets", "[data]") {
   const TokenDirectory dir;
-  const DocumentDataset data(counting_rows(dir), kPackedSequence, 100, kPackedRows);
+  const DocumentDataset data(counting_rows(dir), RunEncoder(run_of_rows(kPackedSequence, 100)),
+                             kPackedRows);
   const int world_size = GENERATE(1, 2), per_step = GENERATE(1, 3);
   const SampleOrder order(RowOrder::kShuffled, 5, kPackedRows.size());
   const uint64_t in_step = uint64_t(world_size * per_step) * 2;
@@ -80,8 +81,8 @@ TEST_CASE("rows of documents say where these begin, whose first tokens are no ta
 TEST_CASE("rows of documents that are not kept apart are read as one text", "[data]") {
   const TokenDirectory dir;
   const std::string path = counting_rows(dir);
-  const DocumentDataset documents(path, kPackedSequence, 100, kPackedRows);
-  const Dataset plain({path}, kPackedSequence, 100);
+  const DocumentDataset documents(path, RunEncoder(run_of_rows(kPackedSequence, 100)), kPackedRows);
+  const Dataset plain = dataset_of({path}, kPackedSequence, 100);
   const SampleOrder order(RowOrder::kSequential, 5, kPackedRows.size());
   const BatchShare share = {.rows = 5, .per_step = 1};
   BatchLoader loader(documents, order, share), expected(plain, order, share);
@@ -92,7 +93,7 @@ TEST_CASE("rows of documents that are not kept apart are read as one text", "[da
 
 TEST_CASE("rows without documents are one each, where others are kept apart", "[data]") {
   const TokenDirectory dir;
-  const Dataset data({counting_rows(dir)}, kPackedSequence, 100);
+  const Dataset data = dataset_of({counting_rows(dir)}, kPackedSequence, 100);
   BatchLoader loader(data, SampleOrder(RowOrder::kSequential, 5, kPackedRows.size()),
                      {.rows = 5, .per_step = 1, .documents = true});
   loader.start(0);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/data/dataset.h"
 #include "tests/temporary_directory.h"
 
 namespace gxp {
@@ -54,6 +55,23 @@ class TokenDirectory : public TemporaryDirectory {
     return write(name, bytes);
   }
 };
+
+// A run on rows of `sequence` tokens.
+inline RunConfig run_of_rows(int sequence, int vocab_size) {
+  RunConfig run;
+  run.data.sequence = sequence;
+  run.model.vocab_size = vocab_size;
+  return run;
+}
+
+// The samples of `paths` in such a run.
+inline Dataset dataset_of(const std::vector<std::string>& paths, const RunConfig& run) {
+  RunEncoder encoder(run);
+  return Dataset(paths, encoder);
+}
+inline Dataset dataset_of(const std::vector<std::string>& paths, int sequence, int vocab_size) {
+  return dataset_of(paths, run_of_rows(sequence, vocab_size));
+}
 
 // first, first + 1, ... (count of them)
 template <class Token = int32_t>

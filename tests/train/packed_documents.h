@@ -51,8 +51,9 @@ class PackedDocuments {
   }
   // Of the packed rows, whose documents are known.
   [[nodiscard]] std::unique_ptr<const Dataset> dataset() const {
-    return std::make_unique<const DocumentDataset>(directory_ / "packed.i32",
-                                                   int(kPackedLength) - 1, vocab_size_, lengths_);
+    return std::make_unique<const DocumentDataset>(
+        directory_ / "packed.i32", RunEncoder(run_of_rows(int(kPackedLength) - 1, vocab_size_)),
+        lengths_);
   }
   [[nodiscard]] RunData data() const { return {dataset(), nullptr}; }
 
