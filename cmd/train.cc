@@ -45,8 +45,10 @@ void check_usable(const TrainOptions& options, const RunConfig& run) {
     fail(ErrorKind::kUsage, "{}: there are no steps without training",
          options.run.overwrite ? "--overwrite" : "--metrics");
   }
-  if (options.evaluate && !run.data.has_validation())
-    fail(ErrorKind::kUsage, "--evaluate: data.valid names no files");
+  if (options.evaluate && !has_validation(run))
+    fail(ErrorKind::kUsage,
+         "--evaluate: the run has no validation data; name files in data.valid, or set "
+         "data.validation_split");
   if (run.comm.codec != "none") {
     fail(ErrorKind::kConfig, "comm.codec {}: train does not compress gradients; leave it at none",
          run.comm.codec);

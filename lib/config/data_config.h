@@ -47,8 +47,6 @@ struct DataConfig {
   // before it is planned (lib/train/run_data.h).
   bool packed = false;
 
-  [[nodiscard]] bool has_validation() const { return !valid.empty() || validation_split > 0; }
-
   using S = DataConfig;
   static void schema(auto& field) {
     field.section("data", "Training and validation data.");

@@ -173,7 +173,7 @@ std::string row_fits_context(const RunConfig& run) {
 }
 
 std::string validation_has_files(const RunConfig& run) {
-  if (run.train.valid_every == 0 || run.data.has_validation()) return "";
+  if (run.train.valid_every == 0 || has_validation(run)) return "";
   return "needs files in data.valid, or data.validation_split";
 }
 

@@ -110,6 +110,11 @@ struct RunConfig {
   }
 };
 
+// Whether the run has data for validation.
+inline bool has_validation(const RunConfig& config) {
+  return !config.data.valid.empty() || config.data.validation_split > 0;
+}
+
 // Tokens of a row.
 inline size_t row_positions(const RunConfig& config) {
   return size_t(config.data.sequence > 0 ? config.data.sequence : config.model.context);

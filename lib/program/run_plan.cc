@@ -179,7 +179,7 @@ RunPlan plan_model(const RunConfig& config, int world_size) {
                               config.train.attention != AttentionChoice::kOwn;
   plan.layout = make_layout(plan.architecture, plan.shape.norm_parts,
                             first_units(config, plan.architecture), block_of(plan.shape.optimizer));
-  if (config.data.has_validation())
+  if (has_validation(config))
     plan.validation = build_forward(plan.architecture, plan.layout, plan.strategy, plan.shape,
                                     OpKind::kEvaluateLoss);
   return plan;

@@ -32,7 +32,7 @@ struct RunPlan {
   Strategy strategy;
   StepShape shape;
   BuiltStep step;
-  std::optional<StepProgram> validation;  // with data.valid: run between steps
+  std::optional<StepProgram> validation;  // with validation data: run between steps
   bool attends_in_any_order = false;      // cuDNN's backward, as train.deterministic "off" allows
 };
 

@@ -195,7 +195,7 @@ TEST_CASE("what cannot be looked at is refused, with the reason", "[cmd]") {
     std::string reason;
   };
   const std::vector<Case> cases = {
-      {ids, {"--evaluate"}, "data.valid names no files"},
+      {ids, {"--evaluate"}, "name files in data.valid, or set data.validation_split"},
       {ids, {"--generate", "3"}, "gxp has no tokenizer for a vocabulary of"},
       {ids, {"--generate", "3", "--prompt", "a"}, "--prompt-ids"},
       {ids,
