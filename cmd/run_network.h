@@ -1,9 +1,12 @@
 // A run file's settings for a given number of ranks: for gxp train and the commands that plan it.
 #pragma once
 
+#include <string>
+
 #include "lib/base/environment.h"
 #include "lib/config/run_config.h"
 #include "lib/replay/traffic.h"
+#include "lib/report/report.h"
 
 namespace gxp {
 
@@ -19,6 +22,11 @@ struct PlannedRanks {
 // The settings with which a run file is trained on these ranks: hybrid strategies shard within a
 // host, of nproc ranks, unless parallel.shard_size says otherwise.
 RunConfig settings_on(RunConfig config, const PlannedRanks& ranks);
+
+// How a plan counts documents in rows.
+inline Fact documents_fact(const RunConfig& config) {
+  return {{"documents"}, std::string(config.data.documents)};
+}
 
 // Ranks of one host share memory where a chosen transport's row says `shares_memory`. The profile
 // is this machine's, as for rank 0. kUnavailable: an engine other than native, whose traffic gxp

@@ -17,6 +17,7 @@
 #include "lib/base/error.h"
 #include "lib/config/load.h"
 #include "lib/config/print.h"
+#include "lib/data/data_files.h"
 #include "lib/train/run_data.h"
 
 namespace gxp {
@@ -74,17 +75,19 @@ int run(TrainOptions& options) {
   if (options.exchange.is_given()) return exchange(options);
   const Environment environment = process_environment();
   const bool trains = !options.evaluate && options.generation.count == 0;
-  const LoadedConfig config = load_config(options.config_path, options.sets, environment, trains);
+  LoadedConfig config = load_config(options.config_path, options.sets, environment, trains);
   if (options.print_config) {
     fmt::print("{}", print_config(config));
     return kExitOk;
   }
   if (options.shown_documents > 0) {
     const bool has_model = config.origins.at("model.vocab_size").kind != Origin::Kind::kDefault;
-    show_data(config.run, has_model, uint64_t(options.shown_documents), options.format);
+    show_data(with_files(config.run, options.purpose()), has_model,
+              uint64_t(options.shown_documents), options.format);
     return kExitOk;
   }
   check_usable(options, config.run);
+  if (options.reads_files(config.run)) config.run = with_files(config.run, options.purpose());
   const JobSettings job{.comm = config.run.comm,
                         .layout_invariant = config.run.train.deterministic != Determinism::kOff,
                         .configuration = flatten(config.run),

@@ -8,6 +8,7 @@
 #include "cmd/generation_options.h"
 #include "cmd/train_times.h"
 #include "lib/config/run_config.h"
+#include "lib/data/data_files.h"
 #include "lib/job/join.h"
 #include "lib/program/run_plan.h"
 #include "lib/report/report.h"
@@ -32,6 +33,14 @@ struct TrainOptions {
   // Whether the run makes no steps.
   [[nodiscard]] bool only_looks(const RunConfig& config) const {
     return evaluate || config.data.train.empty();
+  }
+  [[nodiscard]] bool reads_files(const RunConfig& config) const {
+    return evaluate || !config.data.train.empty();
+  }
+  [[nodiscard]] DataPurpose purpose() const {
+    return {.needed = shown_documents > 0 ? FilesNeeded::kNone
+                      : evaluate          ? FilesNeeded::kOfValidation
+                                          : FilesNeeded::kAll};
   }
   [[nodiscard]] auto planner(const RunConfig& config) const {
     return only_looks(config) ? plan_evaluation : plan_run;

@@ -1,5 +1,7 @@
 #include "cmd/train_rank.h"
 
+#include <string_view>
+
 #include "cmd/exit_codes.h"
 #include "cmd/memory_limit.h"
 #include "cmd/stop_signal.h"
@@ -30,6 +32,18 @@ void check_free_memory(const TrainOptions& options, RunConfig& run, const Planne
   settle_keep(run, choose_keep(run, planned, environment, free, need), communicator);
 }
 
+constexpr std::string_view kLeavesCudnn =
+    "attention by gxp, not cuDNN: rows hold documents that are kept apart";
+
+// Sets train.attention, if it is "auto", to the kernels that take documents which are kept apart.
+// Whether cuDNN might have computed it otherwise.
+bool leave_cudnn(RunConfig& run) {
+  if (run.data.documents != RowDocuments::kApart || run.train.attention != AttentionChoice::kAuto)
+    return false;
+  run.train.attention = AttentionChoice::kOwn;
+  return run.train.precision != NumberType::kFp32;
+}
+
 }  // namespace
 
 int train_on_rank(const TrainOptions& options, const RunConfig& config, JobSettings job,
@@ -37,12 +51,14 @@ int train_on_rank(const TrainOptions& options, const RunConfig& config, JobSetti
   const RankIdentity identity = identity_from(environment);
   if (identity.world_size > 1) set_log_rank(identity.rank);  // also that of the lanes' threads
   RunConfig run = settings_on(config, {.nproc = identity.local_world_size});
+  const bool leaves_cudnn = leave_cudnn(run);
   Backend backend = make_backend(run.train, identity.local_world_size, identity.local_rank);
   // What was "auto" is known now, and what is planned depends on it.
   const bool on_gpu = backend.device->space() == MemorySpace::kCuda;
   run.train.device = on_gpu ? TrainDevice::kCuda : TrainDevice::kCpu;
   if (!backend.has_cudnn) run.train.attention = AttentionChoice::kOwn;
   if (on_gpu) job.gpu = backend.device.get();
+  if (on_gpu && leaves_cudnn && identity.rank == 0) log_info("{}", kLeavesCudnn);
   const bool looks = options.only_looks(run), trains = !looks && !options.times.by_class;
   RunSummary summary;
   ModelView view;

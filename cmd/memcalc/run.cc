@@ -10,6 +10,7 @@
 #include "cmd/run_network.h"
 #include "lib/base/find_row.h"
 #include "lib/config/load.h"
+#include "lib/data/data_files.h"
 #include "lib/tools/planner/drawing.h"
 
 namespace gxp {
@@ -52,7 +53,8 @@ bool asks_for_run(const MemcalcOptions& options) { return options.model.ends_wit
 int plan_memory_of_run(const MemcalcOptions& options, MemcalcView view) {
   check_writable(options.svg);
   const Environment environment = process_environment();
-  const RunConfig config = load_config(options.model, options.sets, environment).run;
+  const RunConfig config =
+      with_files(load_config(options.model, options.sets, environment).run, {FilesNeeded::kNone});
   if (!view.limit_bytes && config.train.device_memory_bytes > 0)
     view.limit_bytes = config.train.device_memory_bytes;
   Report report{.schema = "gxp.memcalc/1"};
@@ -61,7 +63,8 @@ int plan_memory_of_run(const MemcalcOptions& options, MemcalcView view) {
                   {{"recompute"}, std::string(config.train.recompute)},
                   {{"keep"},
                    config.train.keep == KeepSetting::kAuto ? "auto, counted as none"
-                                                           : std::string(config.train.keep)}};
+                                                           : std::string(config.train.keep)},
+                  documents_fact(config)};
   if (view.limit_bytes)
     report.facts.push_back({{"limit_bytes", "limit", Style::kBytes}, int64_t(*view.limit_bytes)});
   add_limit_rule(report, options.limit);

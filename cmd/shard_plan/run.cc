@@ -12,6 +12,7 @@
 #include "lib/base/error.h"
 #include "lib/base/find_row.h"
 #include "lib/config/load.h"
+#include "lib/data/data_files.h"
 #include "lib/replay/gpu_time.h"
 #include "lib/replay/plan_search.h"
 #include "lib/replay/run_search.h"
@@ -125,7 +126,8 @@ RunChoices search(const ShardPlanOptions& options, const RunConfig& config, cons
 
 // The settings; of a run on a GPU where its kernels are asked about.
 RunConfig read_run(const ShardPlanOptions& options, const Environment& environment) {
-  RunConfig config = load_config(options.config_path, options.sets, environment).run;
+  RunConfig config = with_files(load_config(options.config_path, options.sets, environment).run,
+                                {FilesNeeded::kNone});
   if (options.gpu_of_classes.empty()) return config;
   if (config.train.device == TrainDevice::kCpu)
     fail(ErrorKind::kUsage, "--time-by-class {}: train.device is cpu; set train.device=cuda",
@@ -154,6 +156,7 @@ int plan_run_file(const ShardPlanOptions& options) {
   const PlannedStep step = plan_step(options, config, network, machine);
   Report report{.schema = "gxp.shard-plan/1"};
   add_step_facts(report, step);
+  report.facts.push_back(documents_fact(config));
   add_limit_rule(report, options.model.limit);
   add_wire(report, step);
   if (!options.gpu_of_classes.empty()) add_classes(report, step, find_gpu(options.gpu_of_classes));

@@ -18,6 +18,8 @@ constexpr std::array<std::string_view, 2> words_of(ChangedData) { return {"refus
 // Settings of data.tokenizer that are no path.
 inline constexpr std::string_view kAutoTokenizer = "auto";
 inline constexpr std::string_view kByteTokenizer = "byte";
+// data.end_token: documents end in no token.
+inline constexpr std::string_view kNoEndToken = "none";
 // What files are whose bytes do not tell it.
 enum class DataFormat { kAuto, kText, kNanoGpt };
 constexpr std::array<std::string_view, 3> words_of(DataFormat) {
@@ -26,6 +28,13 @@ constexpr std::array<std::string_view, 3> words_of(DataFormat) {
 // In which order rows are read.
 enum class RowOrder { kSequential, kShuffled };
 constexpr std::array<std::string_view, 2> words_of(RowOrder) { return {"sequential", "shuffled"}; }
+
+// Whether rows hold documents that are kept apart.
+//   kUnknown   a file is not here. Plans count the more memory of both
+enum class RowDocuments { kNotApart, kApart, kUnknown };
+constexpr std::array<std::string_view, 3> words_of(RowDocuments) {
+  return {"not kept apart", "kept apart", "unknown, counted as kept apart"};
+}
 
 struct DataConfig {
   std::vector<std::string> train;
@@ -43,9 +52,8 @@ struct DataConfig {
   Choice<RowOrder> order = RowOrder::kShuffled;
   bool cross_documents = false;
   Choice<ChangedData> changed = ChangedData::kRefuse;
-  // Not a setting: whether rows hold documents that are kept apart. A run finds it in its files
-  // before it is planned (lib/train/run_data.h).
-  bool packed = false;
+  // Not a setting. A run finds it in its files before it is planned (lib/data/data_files.h).
+  Choice<RowDocuments> documents = RowDocuments::kNotApart;
 
   using S = DataConfig;
   static void schema(auto& field) {

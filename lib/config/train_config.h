@@ -180,10 +180,11 @@ struct TrainConfig {
           "failed recording is a warning. on: always; a failed recording ends the run.");
     field("attention", &S::attention,
           "Implementation of bf16 and fp16 attention on a GPU. cudnn: cuDNN 9; an error if it is "
-          "absent. own: gxp's kernels, which fp32 always uses. auto: cuDNN if it loads and "
-          "supports the head size and the scores, which have neither a window nor a cap, and rows "
-          "do not hold documents that are kept apart (data.cross_documents); the log names the "
-          "choice. Plans include cuDNN's workspace, at most 1 GiB, unless set to own.");
+          "absent, or if rows hold documents that are kept apart (data.cross_documents). own: "
+          "gxp's kernels, which fp32 always uses. auto: cuDNN if it loads and supports the head "
+          "size and the scores, which have neither a window nor a cap, and no documents are kept "
+          "apart; the log names the choice. Plans include cuDNN's workspace, at most 1 GiB, unless "
+          "set to own.");
     field("logits_rows", &S::logits_rows,
           "Tokens whose logits are in memory at the same time. 0: about 2^24 logits on a CPU and "
           "2^28 on a GPU, in equal pieces.",

@@ -18,20 +18,16 @@ constexpr size_t kMostOpenFiles = 128;
 // For fingerprints: 16 MiB in all, so that thousands of files on a network disk take seconds.
 constexpr size_t kMostHashedBlocks = 4096;
 
-// Whether the file is one text, of which each byte is a token.
-bool is_bytes(const std::string& path, DataKind kind, const RunConfig& run) {
-  if (kind != DataKind::kText || !reads_bytes(run) || !run.data.document_separator.empty())
-    return false;
-  return open_documents(path, document_options(run))->kind() == to_string(DataKind::kText);
-}
-
 std::unique_ptr<const SampleFile> open_samples(const std::string& path, RunEncoder& encoder,
                                                DocumentPart part, bool keep_open) {
   const RunConfig& run = encoder.run();
   const DataKind kind = kind_of(path, run.data.format);
   const SampleShape shape{int(row_positions(run)), run.model.vocab_size,
                           holds_text(kind) ? std::nullopt : encoder.end_of_stream()};
-  if (holds_text(kind) && !is_bytes(path, kind, run))
+  const bool may_be_bytes = kind == DataKind::kText && reads_bytes(run);
+  const bool is_bytes =
+      may_be_bytes && is_read_as_bytes(*open_documents(path, document_options(run)), run);
+  if (holds_text(kind) && !is_bytes)
     return samples_of(tokenize_file(path, {run, encoder.get(), part}), shape);
   if (part != DocumentPart::kAll)
     fail(ErrorKind::kConfig,

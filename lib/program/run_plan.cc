@@ -153,7 +153,7 @@ StepShape step_shape(const RunConfig& config, int world_size) {
                   .keep_codes = config.train.fp8_weights == CodeReuse::kKept &&
                                 config.train.matmul == MatmulType::kFp8 &&
                                 config.train.device == TrainDevice::kCuda,
-                  .documents = config.data.packed,
+                  .documents = config.data.documents != RowDocuments::kNotApart,
                   .optimizer = make_optimizer_spec(config.optim),
                   .offload = offload_shape(config, world_size)};
   if (config.train.deterministic == Determinism::kAnyWorldSize)
@@ -176,7 +176,8 @@ RunPlan plan_model(const RunConfig& config, int world_size) {
   plan.strategy = find_strategy(config.parallel.strategy);
   plan.shape = step_shape(config, world_size);
   plan.attends_in_any_order = config.train.deterministic == Determinism::kOff &&
-                              config.train.attention != AttentionChoice::kOwn;
+                              config.train.attention != AttentionChoice::kOwn &&
+                              config.data.documents != RowDocuments::kApart;
   plan.layout = make_layout(plan.architecture, plan.shape.norm_parts,
                             first_units(config, plan.architecture), block_of(plan.shape.optimizer));
   if (has_validation(config))

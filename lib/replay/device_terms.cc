@@ -145,8 +145,8 @@ uint64_t attention_workspace(const RunPlan& plan, const RunConfig& config) {
   AttentionScores scores = {.cap = float(model.score_cap)};
   if (model.window_layers == "all" && size_t(model.window) < batch.positions)
     scores.window = size_t(model.window);
-  if (!cudnn_takes(plan.architecture.compute, batch.head_size, scores, plan.shape.documents))
-    return 0;
+  const bool has_documents = config.data.documents == RowDocuments::kApart;
+  if (!cudnn_takes(plan.architecture.compute, batch.head_size, scores, has_documents)) return 0;
   const SumOrder order = plan.attends_in_any_order ? SumOrder::kAny : SumOrder::kFixed;
   const std::vector<AttentionSlice> slices =
       attention_slices(batch, most_cudnn_workspace(process_environment()), order);

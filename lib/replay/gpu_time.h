@@ -7,7 +7,9 @@
 //   attention   FLOPs at the share of fused attention, in proportion to heads narrower than 128
 //               channels, where the exponentials of scores set the pace; backward 2.5 times the
 //               FLOPs at a lower share: one for sums of a fixed order, one for those of any
-//               order (train.deterministic off)
+//               order (train.deterministic off). Rows of documents that are kept apart count as
+//               rows of one: their attention leaves out what lies before a document, but gxp's own
+//               kernels compute it, whose rate is not known apart
 //   the rest    bytes at the share of the memory's rate that one pass reaches, or instructions at
 //               the lanes' rate, if they take longer
 //   gaps        one between two kernels, of whatever class

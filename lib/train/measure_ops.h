@@ -9,7 +9,8 @@
 namespace gxp {
 
 // Trains the first blocks of the run's model on random tokens, in `ranks_here` threads at once that
-// do not talk to each other but share this machine as the ranks of a host do. Returns the times of
+// do not talk to each other but share this machine as the ranks of a host do. A row is one document:
+// several, which are kept apart, would leave attention less to do. Returns the times of
 // each kind of operation in the steps after the first. Cost: half a second or more, and the memory
 // of three blocks, for each rank. Errors: those of a run.
 std::vector<OpCost> measure_ops(const RunConfig& config, int ranks_here);

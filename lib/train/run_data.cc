@@ -28,8 +28,9 @@ std::unique_ptr<const Dataset> open_valid(const RunConfig& config) {
 
 RunConfig with_data(RunConfig config, const RunData& data) {
   const auto has_documents = [](const auto& each) { return each && each->has_documents(); };
-  config.data.packed =
-      !config.data.cross_documents && (has_documents(data.train) || has_documents(data.valid));
+  const bool has_any = has_documents(data.train) || has_documents(data.valid);
+  config.data.documents =
+      has_any && !config.data.cross_documents ? RowDocuments::kApart : RowDocuments::kNotApart;
   return config;
 }
 

@@ -17,7 +17,8 @@ struct RunData {
 RunData open_data(const RunConfig& config);
 std::unique_ptr<const Dataset> open_valid(const RunConfig& config);
 
-// The run with DataConfig::packed as these data have it.
+// The run with DataConfig::documents as these data have it, as with_files() (lib/data/data_files.h)
+// finds before they are opened.
 RunConfig with_data(RunConfig config, const RunData& data);
 
 }  // namespace gxp

@@ -1,4 +1,6 @@
 // gxp shard-plan, and gxp memcalc of a run file: what they promise is what a run counts.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.h"
@@ -70,6 +72,74 @@ TEST_CASE("a run that makes activations again takes the memory that its plan say
     return op["operation"].get<std::string>().starts_with("recompute unit");
   });
   CHECK(recomputes > 0);
+}
+
+// Digits: the golden model has tokens of up to 60.
+std::string documents_in(const std::string& before, const std::string& after) {
+  std::string text;
+  for (int i = 0; i < 60; ++i)
+    text +=
+        before + fmt::format("{}", fmt::join(std::vector<int>(size_t(i % 7 + 2), i), " ")) + after;
+  return text;
+}
+
+TEST_CASE("plans count the documents that a run's files hold", "[cmd]") {
+  const auto [name, content, sets, documents] =
+      GENERATE(table<std::string, std::string, Arguments, std::string>(
+          {{"d.jsonl", documents_in("{\"text\": \"", "\"}\n"), {}, "kept apart"},
+           {"d.jsonl",
+            documents_in("{\"text\": \"", "\"}\n"),
+            {"data.validation_split=0.25", "train.valid_batches=1"},
+            "kept apart"},
+           {"d.jsonl",
+            documents_in("{\"text\": \"", "\"}\n"),
+            {"data.cross_documents=true"},
+            "not kept apart"},
+           {"d.txt", documents_in("", ";"), {"data.document_separator=;"}, "kept apart"},
+           {"d.txt", documents_in("", " "), {}, "not kept apart"}}));
+  const std::string strategy = GENERATE("ddp", "zero3");
+  CAPTURE(name, sets, strategy);
+  const GoldenRun run;
+  make_file(run.path(name), content);
+  Arguments of = {
+      "--nproc", "2", "--set", "data.train=" + run.path(name), "--set", "data.tokenizer=byte"};
+  for (const std::string& set : sets) of.insert(of.end(), {"--set", set});
+  const Json planned = plan(run, strategy, of);
+  Arguments memory = with(run, strategy, of);
+  memory.insert(memory.begin(), "memcalc");
+  const Json counted = json_of(memory);
+  Arguments train = with(run, strategy, of);
+  train.insert(train.begin(), "train");
+  train.insert(train.end(), {"--metrics", run.path("metrics.jsonl")});
+  const Outcome outcome = run_gxp(train);
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.code == 0);
+  const Json step = run.metrics().back();
+  CHECK(planned["peak_bytes"] == step["peak_bytes"]);
+  CHECK(counted["results"][0]["peak_bytes"] == step["peak_bytes"]);
+  CHECK(planned["documents"] == documents);
+  CHECK(counted["documents"] == documents);
+}
+
+TEST_CASE("a limit of memory counts the documents that a run's files hold", "[cmd]") {
+  const GoldenRun run;
+  make_file(run.path("d.jsonl"), documents_in("{\"text\": \"", "\"}\n"));
+  const auto of = [&](const std::string& file) {
+    return Arguments{"--set", "data.train=" + run.path(file), "--set", "data.tokenizer=byte"};
+  };
+  const int64_t peak = plan(run, "ddp", of("d.jsonl"))["peak_bytes"];
+  const Json unknown = plan(run, "ddp", of("nowhere.jsonl"));
+  CHECK(unknown["documents"] == "unknown, counted as kept apart");
+  CHECK(unknown["peak_bytes"] == peak);
+  for (const int64_t less : {0, 1}) {
+    Arguments train = with(run, "ddp", of("d.jsonl"));
+    train.insert(train.begin(), "train");
+    train.insert(train.end(), {"--set", fmt::format("train.device_memory_bytes={}", peak - less)});
+    const Outcome outcome = run_gxp(train);
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == (less == 0 ? 0 : 2));
+    CHECK(contains(outcome.err, "train.device_memory_bytes") == (less == 1));
+  }
 }
 
 TEST_CASE("memcalc of a run file tells its peak by kind, and what lives at each operation",

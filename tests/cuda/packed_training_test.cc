@@ -68,7 +68,7 @@ TEST_CASE("what packed rows take of a GPU's memory is what their plan says") {
     for (int step = 0; step < 2; ++step) trainer.step(false);
     return backend.device->tracker().peak().total();
   })[0];
-  config.data.packed = true;
+  config.data.documents = RowDocuments::kApart;
   const RunPlan plan = plan_run(config, 1);
   DeviceTerms terms = terms_of_device(config, plan);
   terms.start_bytes = 0;  // nothing is measured here

@@ -81,14 +81,16 @@ TEST_CASE("a class takes the time of what it has more of", "[replay]") {
 TEST_CASE("attention's backward pass is faster in any order, but for gxp's own", "[replay]") {
   using enum KernelClass;
   const Gpu& gpu = find_gpu(GENERATE("a100-80gb", "h100", "gb200"));
-  const auto seconds = [&](const Settings& sets) {
-    const RunPlan plan =
-        plan_of(sets + Settings{"model.context=4096", "data.sequence=4096"}, "gpt2-accum");
-    return seconds_of(time_by_class(plan, gpu), kAttentionBackward);
+  const auto seconds = [&](const Settings& sets, RowDocuments documents = RowDocuments::kNotApart) {
+    const Settings long_rows = {"model.context=4096", "data.sequence=4096", "train.precision=bf16"};
+    RunConfig run = small_run(sets + long_rows, "gpt2-accum");
+    run.data.documents = documents;
+    return seconds_of(time_by_class(plan_run(run, 1), gpu), kAttentionBackward);
   };
   const double ordered = seconds({});
   CHECK(seconds({"train.deterministic=off"}) < ordered);
   CHECK(seconds({"train.deterministic=off", "train.attention=own"}) == ordered);
+  CHECK(seconds({"train.deterministic=off"}, RowDocuments::kApart) == ordered);
 }
 
 TEST_CASE("what is kept is not made again", "[replay]") {

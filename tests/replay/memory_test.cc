@@ -171,6 +171,24 @@ TEST_CASE("plans count less workspace for attention in any order", "[replay]") {
   CHECK(workspace("off") < workspace("world-size"));
 }
 
+TEST_CASE("cuDNN's workspace counts unless documents are known to be kept apart", "[replay]") {
+  RunConfig config =
+      small_run({"train.precision=bf16", "model.context=4096", "data.sequence=4096"});
+  const auto planned = [&](RowDocuments documents) {
+    config.data.documents = documents;
+    const RunPlan plan = plan_run(config, 1);
+    const DeviceTerms terms = terms_of_device(config, plan, true);
+    return std::pair(terms.workspace_bytes,
+                     total_of(memory_of_run(plan, network_of("inproc", 1), 0, terms).peak));
+  };
+  const auto one = planned(RowDocuments::kNotApart), several = planned(RowDocuments::kApart),
+             unknown = planned(RowDocuments::kUnknown);
+  CHECK(several.first < one.first);
+  CHECK(unknown.first == one.first);
+  CHECK(unknown.second > one.second);
+  CHECK(one.second > several.second);
+}
+
 TEST_CASE("a GPU's reserve has room for the largest trial, unless nothing is timed", "[replay]") {
   const auto reserve = [](const std::string& cache, const RunConfig& like) {
     RunConfig config = like;

@@ -173,7 +173,7 @@ TEST_CASE("the memory of packed rows is planned to the byte", "[train]") {
     return memory_of_run(plan_run(config, 1), {.world_size = 1, .transport = "inproc"}, 0, {}).peak;
   };
   const uint64_t without = total_of(planned());
-  config.data.packed = true;
+  config.data.documents = RowDocuments::kApart;
   CHECK(found[0] == planned());
   CHECK(total_of(found[0]) > without);
 }

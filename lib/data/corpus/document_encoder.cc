@@ -21,7 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kByteVocabulary = 256;
-constexpr std::string_view kNoEnd = "none";
 
 // Whether a tokenizer of some kind is there; open_tokenizer() may refuse it.
 bool has_tokenizer_files(const std::string& directory) {
@@ -139,7 +138,7 @@ int32_t end_of_turn(const RunConfig& run, const Tokenizer& tokenizer) {
 DocumentEncoder::DocumentEncoder(const RunConfig& run)
     : run_(run), tokenizer_(tokenizer_of(run)), end_text_(run.data.end_token) {
   const std::string path = tokenizer_path(run);
-  if (end_text_ == kNoEnd || (end_text_.empty() && path.empty())) {
+  if (end_text_ == kNoEndToken || (end_text_.empty() && path.empty())) {
     end_text_.clear();
     return;
   }
@@ -147,7 +146,7 @@ DocumentEncoder::DocumentEncoder(const RunConfig& run)
   if (end_text_.empty())
     fail(ErrorKind::kConfig,
          "data.end_token: {} does not tell which token ends a text; name it, or set \"{}\"", path,
-         kNoEnd);
+         kNoEndToken);
   end_ = tokenizer_->find(end_text_);
   if (!end_)
     fail(ErrorKind::kConfig, "data.end_token: the tokenizer{} has no token '{}'",

@@ -13,6 +13,7 @@
 #include "lib/data/corpus/file_record.h"
 #include "lib/data/corpus/tokenize.h"
 #include "lib/data/documents/open_documents.h"
+#include "lib/data/files/file_kind.h"
 #include "lib/data/files/source_file.h"
 
 namespace gxp {
@@ -93,6 +94,11 @@ DocumentOptions document_options(const RunConfig& run, std::optional<int32_t> en
           .vocab_size = run.model.vocab_size > 0 ? run.model.vocab_size : INT32_MAX};
 }
 
+bool is_read_as_bytes(const DocumentReader& reader, const RunConfig& run) {
+  return reads_bytes(run) && reader.kind() == to_string(DataKind::kText) &&
+         !reader.traits().several;
+}
+
 std::string cache_directory(const RunConfig& run) {
   if (!run.data.cache.empty()) return run.data.cache;
   if (run.checkpoint.dir.empty()) return user_tokens();
@@ -121,7 +127,7 @@ TokenizedFile tokenize_file(const std::string& path, const TokenizeRequest& requ
                                         fs::path(path).filename().string(), form.key.substr(0, 16));
   const auto begin = std::chrono::steady_clock::now();
   bool is_new = false;
-  TokenizedFile file{path, reader->kind(), SourceFile(path).bytes(),
+  TokenizedFile file{path, reader->kind(), SourceFile(path).bytes(), reader->traits().several,
                      open_checked(cache, form, "tokenizes " + path, [&](TokenCacheWriter& writer) {
                        is_new = true;
                        tokenize(*reader, request, writer);

@@ -20,6 +20,7 @@ struct TokenizedFile {
   std::string path;  // of the text
   std::string kind;  // DocumentReader::kind()
   uint64_t bytes = 0;
+  bool has_documents = false;  // DocumentTraits::several
   TokenCache cache;
 };
 
@@ -31,6 +32,9 @@ struct TokenizeRequest {
 
 // How open_documents() reads the files of the run. `end_token`: of streams of ids.
 DocumentOptions document_options(const RunConfig& run, std::optional<int32_t> end_token = {});
+
+// Whether it is one text, each byte of which is a token, so that nothing is tokenized.
+bool is_read_as_bytes(const DocumentReader& reader, const RunConfig& run);
 
 // Where caches lie: data.cache; else "tokens" beside checkpoint.dir; else gxp/tokens in the user's
 // directory of caches. kConfig: there is none.

@@ -22,9 +22,10 @@ ByteWindow::ByteWindow(std::unique_ptr<ByteSource> source, std::string path, siz
       // Not zeroed: a large buffer is touched only as far as it is filled.
       buffer_(new char[capacity_ + kPadding]) {}
 
-bool ByteWindow::extend() {
+bool ByteWindow::extend(size_t most) {
   if (end_ == capacity_) make_room();
-  const size_t count = source_->read(std::span(buffer_.get() + end_, capacity_ - end_));
+  const size_t count =
+      source_->read(std::span(buffer_.get() + end_, std::min(most, capacity_ - end_)));
   end_ += count;
   return count > 0;
 }

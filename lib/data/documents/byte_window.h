@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -26,9 +27,9 @@ class ByteWindow {
   // What has been read and not dropped. Valid until the next extend().
   [[nodiscard]] std::string_view view() const { return {buffer_.get() + begin_, end_ - begin_}; }
   void drop(size_t count) { begin_ += count; }
-  // Adds bytes behind the view; false if there are none. Errors: those of ByteSource; kCorrupt if
-  // the view would become larger than kMaxDocumentBytes.
-  bool extend();
+  // Adds bytes behind the view, up to `most`; false if there are none. Errors: those of ByteSource;
+  // kCorrupt if the view would become larger than kMaxDocumentBytes.
+  bool extend(size_t most = std::numeric_limits<size_t>::max());
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] uint64_t consumed() const { return source_->consumed(); }  // of the file
 

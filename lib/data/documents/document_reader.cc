@@ -6,8 +6,8 @@
 
 namespace gxp {
 
-DocumentReader::DocumentReader(std::string path, std::string kind, DocumentForm form)
-    : path_(std::move(path)), kind_(std::move(kind)), form_(form) {}
+DocumentReader::DocumentReader(std::string path, std::string kind, const DocumentTraits& traits)
+    : path_(std::move(path)), kind_(std::move(kind)), traits_(traits) {}
 
 std::string DocumentReader::place_of(const DocumentView& document) const {
   if (document.line > 0) return fmt::format("{}, line {}", path_, document.line);

@@ -18,6 +18,20 @@ namespace gxp {
 //   kTokens  token ids
 enum class DocumentForm { kText, kChat, kTokens };
 
+// What holds them.
+//   kPlainText, kJson   text, which may be compressed
+//   kStream             token ids of any number of documents
+//   kRows               token ids, a document in each row
+//   kIndexed            token ids whose documents an index tells
+enum class DocumentContainer { kPlainText, kJson, kStream, kRows, kIndexed };
+
+// What opening a file tells of its documents.
+struct DocumentTraits {
+  DocumentForm form = DocumentForm::kText;
+  DocumentContainer container = DocumentContainer::kPlainText;
+  bool several = false;  // the file says where each begins, so that rows may hold several
+};
+
 struct DocumentView {
   uint64_t number = 0;         // in the file, from 0
   uint64_t line = 0;           // where it begins in a file of JSON, from 1; 0 of other kinds
@@ -48,7 +62,8 @@ class DocumentReader {
   [[nodiscard]] const std::string& path() const { return path_; }
   // In words: "JSON lines, field text", "chats, messages, gzip", "llm.c shard of 16 bits".
   [[nodiscard]] const std::string& kind() const { return kind_; }
-  [[nodiscard]] DocumentForm form() const { return form_; }
+  [[nodiscard]] DocumentForm form() const { return traits_.form; }
+  [[nodiscard]] const DocumentTraits& traits() const { return traits_; }
   // The next one, valid until the next call; nothing at the end. Errors: kIo; kCorrupt, naming the
   // file and the place, as open_documents() says.
   virtual std::optional<DocumentView> next() = 0;
@@ -58,11 +73,11 @@ class DocumentReader {
   [[nodiscard]] virtual std::string place_of(const DocumentView& document) const;
 
  protected:
-  DocumentReader(std::string path, std::string kind, DocumentForm form);
+  DocumentReader(std::string path, std::string kind, const DocumentTraits& traits);
 
  private:
   std::string path_, kind_;
-  DocumentForm form_;
+  DocumentTraits traits_;
 };
 
 }  // namespace gxp

@@ -105,7 +105,10 @@ class JsonDocuments : public DocumentReader {
     RecordShape shape;
   };
   JsonDocuments(const std::string& path, std::string kind, Start start)
-      : DocumentReader(path, std::move(kind), start.shape.form), start_(std::move(start)) {}
+      : DocumentReader(
+            path, std::move(kind),
+            {.form = start.shape.form, .container = DocumentContainer::kJson, .several = true}),
+        start_(std::move(start)) {}
 
   std::optional<DocumentView> next() override {
     if (!is_first_) {

@@ -62,7 +62,7 @@ std::unique_ptr<DocumentReader> open_text(const std::string& path, const Documen
   const bool is_json = options.format != DataFormat::kText && is_named_json(path);
   const bool is_whole = !is_packed && !is_json && options.separator.empty();
   ByteWindow window(open_bytes(path, kind), path, is_whole ? SourceFile(path).bytes() : 0);
-  while (window.view().size() < kHeadBytes && window.extend()) continue;
+  while (window.view().size() < kHeadBytes && window.extend(kHeadBytes)) continue;
   if (window.view().empty()) fail(ErrorKind::kCorrupt, "read {}: it holds nothing", path);
   if (is_packed) require_packed_text(path, window.view().substr(0, kHeadBytes), options.format);
   if (window.view().starts_with(kMark)) window.drop(kMark.size());

@@ -9,7 +9,7 @@ namespace {
 class TextDocuments : public DocumentReader {
  public:
   TextDocuments(const std::string& path, std::string kind, ByteWindow window, std::string separator)
-      : DocumentReader(path, std::move(kind), DocumentForm::kText),
+      : DocumentReader(path, std::move(kind), {.several = !separator.empty()}),
         window_(std::move(window)),
         separator_(std::move(separator)) {}
 

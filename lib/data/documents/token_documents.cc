@@ -13,13 +13,21 @@ namespace {
 constexpr uint64_t kMostTokens = uint64_t{1} << 29;  // of a document: 2 GiB of int32
 constexpr uint64_t kPieceTokens = uint64_t{1} << 16;
 
+DocumentTraits traits_of(const TokenFile& file, const DocumentOptions& options) {
+  return {.form = DocumentForm::kTokens,
+          .container = file.index()      ? DocumentContainer::kIndexed
+                       : file.has_rows() ? DocumentContainer::kRows
+                                         : DocumentContainer::kStream,
+          .several = file.parts_documents(options.end_token)};
+}
+
 class TokenDocuments : public DocumentReader {
  public:
   TokenDocuments(TokenFile file, const DocumentOptions& options)
       : DocumentReader(
             file.path(),
             std::string(to_string(file.kind())) + (file.has_labels() ? " with labels" : ""),
-            DocumentForm::kTokens),
+            traits_of(file, options)),
         file_(std::move(file)),
         options_(options) {
     if (file_.has_rows()) row_ = file_.row_tokens() > 0 ? file_.row_tokens() : options.row_tokens;

@@ -54,6 +54,11 @@ class TokenFile {
   [[nodiscard]] uint64_t row_tokens() const { return row_tokens_; }
   // Documents, where the file records them, else nothing.
   [[nodiscard]] const std::optional<MegatronIndex>& index() const { return index_; }
+  // Whether it tells where documents begin: it records them, or is a stream of ids in which each
+  // ends behind this token.
+  [[nodiscard]] bool parts_documents(const std::optional<int32_t>& end_token) const {
+    return index_.has_value() || (end_token && !has_rows() && !holds_text(kind_));
+  }
   // hash_hex() of at most this many blocks, spread over the file.
   [[nodiscard]] std::string hash(size_t most_blocks) const;
   // Tokens [begin, begin + count), which must have existed when the file was opened first; with

@@ -46,13 +46,13 @@ class TokenFileSamples final : public SampleFile {
   }
 
   [[nodiscard]] bool has_documents() const override {
-    return file_.index().has_value() || cuts_at_ends();
+    return file_.parts_documents(shape_.end_token);
   }
 
   void read_document_begins(uint64_t sample, std::span<int32_t> begins) const override {
     if (file_.index()) return read_index(first_token(sample), begins);
     std::ranges::fill(begins, 0);
-    if (!cuts_at_ends()) return;
+    if (!has_documents()) return;
     file_.read(first_token(sample), begins.size(), shape_.vocab_size, begins.data());
     int32_t begin = 0;
     for (size_t i = 0; i < begins.size(); ++i)
@@ -73,9 +73,6 @@ class TokenFileSamples final : public SampleFile {
  private:
   [[nodiscard]] uint64_t first_token(uint64_t sample) const {
     return sample * (uint64_t(shape_.sequence) + (file_.has_rows() ? 1 : 0));
-  }
-  [[nodiscard]] bool cuts_at_ends() const {
-    return shape_.end_token.has_value() && !file_.has_rows() && !holds_text(file_.kind());
   }
 
   void read_index(uint64_t first, std::span<int32_t> begins) const {

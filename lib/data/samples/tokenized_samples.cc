@@ -35,7 +35,7 @@ class TokenizedSamples final : public SampleFile {
     return uint64_t(std::count(trained.begin() + 1, trained.end(), uint8_t{1}));
   }
 
-  [[nodiscard]] bool has_documents() const override { return file_.cache.document_count() > 1; }
+  [[nodiscard]] bool has_documents() const override { return file_.has_documents; }
 
   void read_document_begins(uint64_t sample, std::span<int32_t> begins) const override {
     find_begins(

@@ -1,0 +1,121 @@
+// What the files of a run decide before they are read.
+#include "lib/data/data_files.h"
+
+#include <set>
+
+#include "lib/base/error.h"
+#include "lib/config/load.h"
+#include "lib/data/dataset.h"
+#include "tests/catch.h"
+#include "tests/data/token_samples.h"
+#include "tests/error_of.h"
+
+namespace gxp {
+namespace {
+
+using Names = std::set<std::string>;
+using Sets = std::vector<std::string>;
+
+// A file of each kind.
+class FilesOfAllKinds {
+ public:
+  FilesOfAllKinds() {
+    dir_.write("text.txt", "first, second, third");
+    dir_.write("text.jsonl", R"({"text": "first"})"
+                             "\n"
+                             R"({"text": "second"})");
+    dir_.write("chats.jsonl", R"({"messages": [{"role": "user", "content": "first"}]})");
+    dir_.write("pairs.jsonl", R"({"prompt": "first", "completion": "second"})");
+    dir_.write_numpy("stream.npy", "<i4", "(9,)", counting_tokens(9), 1);
+    dir_.write_numpy("rows.npy", "<i4", "(3, 3)", counting_tokens(9), 1);
+    dir_.write("rows.i32", counting_tokens(9));
+    dir_.write("bare.bin", counting_tokens<uint16_t>(9));
+  }
+  [[nodiscard]] std::string path(const std::string& name) const {
+    return name == "indexed" ? GXP_TEST_DATA "/documents/megatron_u2.bin" : dir_ / name;
+  }
+  // A run of bytes on rows of two tokens.
+  [[nodiscard]] RunConfig run(const Names& train, const Sets& sets, const Names& valid = {}) const {
+    Sets all = {"model.vocab_size=256", "data.sequence=2", "data.cache=" + dir_ / "cache",
+                "data.train=" + paths(train)};
+    if (!valid.empty()) all.push_back("data.valid=" + paths(valid));
+    all.insert(all.end(), sets.begin(), sets.end());
+    return load_config("", all, {}, false).run;
+  }
+
+ private:
+  [[nodiscard]] std::string paths(const Names& names) const {
+    std::string all;
+    for (const std::string& name : names) all += (all.empty() ? "" : ",") + path(name);
+    return all;
+  }
+  TokenDirectory dir_;
+};
+
+}  // namespace
+
+TEST_CASE("files tell before they are read whether rows hold documents, as the samples do",
+          "[data]") {
+  const FilesOfAllKinds files;
+  const auto [name, sets, is_kept_apart] = GENERATE(table<std::string, Sets, bool>(
+      {{"text.txt", {}, false},
+       {"text.txt", {"data.tokenizer=byte"}, false},
+       {"text.txt", {"data.document_separator=,"}, true},
+       {"text.txt", {"data.document_separator=,", "data.cross_documents=true"}, false},
+       {"text.jsonl", {}, true},
+       {"text.jsonl", {"data.cross_documents=true"}, false},
+       {"text.jsonl", {"data.format=text"}, false},
+       {"pairs.jsonl", {}, true},
+       {"stream.npy", {}, false},
+       {"stream.npy", {"data.end_token=3"}, true},
+       {"stream.npy", {"data.end_token=none"}, false},
+       {"rows.npy", {"data.end_token=none"}, false},
+       {"rows.i32", {}, false},
+       {"indexed", {"model.vocab_size=65536"}, true},
+       {"bare.bin", {"data.format=nanogpt"}, false},
+       {"bare.bin", {"data.format=nanogpt", "data.end_token=3"}, true}}));
+  CAPTURE(name, sets);
+  const RunConfig run = with_files(files.run({name}, sets), {});
+  CHECK((run.data.documents == RowDocuments::kApart) == is_kept_apart);
+  CHECK(run.data.documents != RowDocuments::kUnknown);
+  const bool has_documents = dataset_of(run.data.train, run).has_documents();
+  CHECK((has_documents && !run.data.cross_documents) == is_kept_apart);
+}
+
+TEST_CASE("a file that is not here leaves documents unknown to a plan, and stops a run", "[data]") {
+  const FilesOfAllKinds files;
+  const auto [here, set, expected] = GENERATE(table<std::string, std::string, RowDocuments>(
+      {{"rows.i32", "data.end_token=3", RowDocuments::kUnknown},
+       {"text.jsonl", "data.document_separator=,", RowDocuments::kApart},
+       {"text.jsonl", "data.cross_documents=true", RowDocuments::kNotApart}}));
+  const RunConfig run = files.run({here, "nowhere.txt"}, {set});
+  CHECK(with_files(run, {FilesNeeded::kNone}).data.documents == expected);
+  CHECK(error_of([&] { with_files(run, {}); }).kind == ErrorKind::kIo);
+  const RunConfig valid = files.run({"nowhere.txt"}, {set}, {here});
+  CHECK((with_files(valid, {FilesNeeded::kOfValidation}).data.documents == RowDocuments::kApart) ==
+        (expected == RowDocuments::kApart));
+}
+
+TEST_CASE("cuDNN is refused for documents that are kept apart, before anything starts", "[data]") {
+  const FilesOfAllKinds files;
+  const auto [name, sets, is_refused] = GENERATE(table<std::string, Sets, bool>(
+      {{"text.jsonl", {"train.attention=cudnn"}, true},
+       {"indexed", {"train.attention=cudnn"}, true},
+       {"text.jsonl", {"train.attention=auto"}, false},
+       {"text.jsonl", {"train.attention=cudnn", "data.cross_documents=true"}, false},
+       {"text.txt", {"train.attention=cudnn"}, false},
+       {"rows.npy", {"train.attention=cudnn"}, false}}));
+  CAPTURE(name, sets);
+  Sets all = sets;
+  all.emplace_back("train.precision=bf16");
+  const RunConfig run = files.run({name}, all);
+  const auto [kind, text] = error_of([&] { with_files(run, {}); });
+  CHECK(kind.has_value() == is_refused);
+  if (!is_refused) return;
+  CHECK(kind == ErrorKind::kConfig);
+  CHECK_THAT(text, Catch::Contains("train.attention \"cudnn\"") &&
+                       Catch::Contains("data.cross_documents = false") &&
+                       Catch::Contains("set train.attention to auto or own"));
+}
+
+}  // namespace gxp
