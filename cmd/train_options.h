@@ -40,7 +40,8 @@ struct TrainOptions {
   [[nodiscard]] DataPurpose purpose() const {
     return {.needed = shown_documents > 0 ? FilesNeeded::kNone
                       : evaluate          ? FilesNeeded::kOfValidation
-                                          : FilesNeeded::kAll};
+                                          : FilesNeeded::kAll,
+            .writes_chats = generation.is_chat};
   }
   [[nodiscard]] auto planner(const RunConfig& config) const {
     return only_looks(config) ? plan_evaluation : plan_run;

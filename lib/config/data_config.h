@@ -57,7 +57,10 @@ struct DataConfig {
 
   using S = DataConfig;
   static void schema(auto& field) {
-    field.section("data", "Training and validation data.");
+    field.section("data",
+                  "Training and validation data. Each of format, field, document_separator, "
+                  "end_token and chat_template is refused if it is set and no file of data.train "
+                  "and data.valid is of a kind that it is about.");
     field(
         "train", &S::train,
         "Training files, directories, or patterns with *, ? and []: text or JSON (see data.field), "
@@ -107,7 +110,8 @@ struct DataConfig {
         "such a file. byte: one token per byte, whatever model.vocab_size is. auto: the tokenizer "
         "in the directory of model.init or model.config; if there is none, as byte, but text is "
         "refused unless model.vocab_size is 256. Text is tokenized once, into data.cache; plain "
-        "text is read as it is where tokens are bytes.");
+        "text is read as it is where tokens are bytes. Files of token ids need none, but "
+        "--show-data and --generate write their text with it.");
     field(
         "end_token", &S::end_token,
         "Token behind each document of text, by its text in the tokenizer. \"\": <|endoftext|> or "

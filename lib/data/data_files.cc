@@ -1,12 +1,16 @@
 #include "lib/data/data_files.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/data/corpus/document_encoder.h"
 #include "lib/data/corpus/tokenized_file.h"
 #include "lib/data/documents/open_documents.h"
+#include "lib/data/files/file_kind.h"
 #include "lib/data/files/path_list.h"
 
 namespace gxp {
@@ -16,6 +20,7 @@ namespace {
 struct FoundFile {
   std::string path, kind;
   DocumentTraits traits;
+  bool is_bytes;  // is_read_as_bytes()
 };
 
 struct FoundFiles {
@@ -39,7 +44,8 @@ FoundFiles find_files(const RunConfig& run, const std::vector<std::string>& entr
     try {
       for (const std::string& path : expand_path(entry, setting)) {
         const auto reader = open_documents(path, options);
-        found.files.push_back({path, reader->kind(), reader->traits()});
+        found.files.push_back(
+            {path, reader->kind(), reader->traits(), is_read_as_bytes(*reader, run)});
       }
     } catch (const Error&) {
       if (must_be_here) throw;
@@ -47,6 +53,78 @@ FoundFiles find_files(const RunConfig& run, const std::vector<std::string>& entr
     }
   }
   return found;
+}
+
+bool is_json(const RunConfig& /*run*/, const FoundFile& file) {
+  return file.traits.container == DocumentContainer::kJson;
+}
+bool is_plain_text(const RunConfig& /*run*/, const FoundFile& file) {
+  return file.traits.container == DocumentContainer::kPlainText;
+}
+bool is_chats(const RunConfig& /*run*/, const FoundFile& file) {
+  return file.traits.form == DocumentForm::kChat;
+}
+// Chats end as their template has it.
+bool may_end_in_token(const RunConfig& /*run*/, const FoundFile& file) {
+  const DocumentTraits& traits = file.traits;
+  if (traits.form == DocumentForm::kTokens) return traits.container == DocumentContainer::kStream;
+  return traits.form == DocumentForm::kChat ? traits.are_pairs : !file.is_bytes;
+}
+bool has_asked_format(const RunConfig& run, const FoundFile& file) {
+  return run.data.format == DataFormat::kNanoGpt ? file.kind == to_string(DataKind::kUint16)
+                                                 : file.traits.form != DocumentForm::kTokens;
+}
+
+// A setting that is about files of some kinds alone. Those that are not here hold of files of any
+// kind (sequence, order, cross_documents), say where something would lie (cache), or are used
+// elsewhere, too (tokenizer: by --show-data and --generate).
+struct FileSetting {
+  std::string_view key;
+  std::string_view (*value)(const DataConfig& data);  // "": it asks for nothing
+  bool (*is_for)(const RunConfig& run, const FoundFile& file);
+  std::string_view what;  // it is for
+};
+constexpr std::array kFileSettings = {
+    FileSetting{"format",
+                [](const DataConfig& data) {
+                  return data.format == DataFormat::kAuto ? "" : data.format.word();
+                },
+                has_asked_format, "files of that format"},
+    FileSetting{"field", [](const DataConfig& data) -> std::string_view { return data.field; },
+                is_json, "JSON lines and arrays"},
+    FileSetting{"document_separator",
+                [](const DataConfig& data) -> std::string_view { return data.document_separator; },
+                is_plain_text, "plain text"},
+    FileSetting{"end_token",
+                [](const DataConfig& data) -> std::string_view {
+                  return data.end_token == kNoEndToken ? "" : std::string_view(data.end_token);
+                },
+                may_end_in_token,
+                "text that a tokenizer reads, pairs of prompt and completion, and streams of token "
+                "ids without an index"},
+    FileSetting{"chat_template",
+                [](const DataConfig& data) {
+                  return data.chat_template == DataConfig().chat_template
+                             ? std::string_view()
+                             : std::string_view(data.chat_template);
+                },
+                is_chats, "chats"},
+};
+
+void check_settings(const RunConfig& run, const FoundFiles& found, const DataPurpose& purpose) {
+  if (!found.are_all || found.files.empty()) return;
+  for (const FileSetting& setting : kFileSettings) {
+    const std::string_view value = setting.value(run.data);
+    const bool is_used_elsewhere = purpose.writes_chats && setting.key == "chat_template";
+    if (value.empty() || is_used_elsewhere) continue;
+    const auto uses = [&](const FoundFile& file) { return setting.is_for(run, file); };
+    if (std::ranges::any_of(found.files, uses)) continue;
+    const FoundFile& first = found.files.front();
+    fail(ErrorKind::kConfig,
+         "data.{} \"{}\": it is for {}, and no file of data.train and data.valid is that: {} is "
+         "{}; leave it out",
+         setting.key, value, setting.what, first.path, first.kind);
+  }
 }
 
 RowDocuments documents_of(const RunConfig& run, const FoundFiles& read) {
@@ -80,6 +158,7 @@ RunConfig with_files(RunConfig run, const DataPurpose& purpose) {
   const FoundFiles valid = find_files(run, data.valid, "data.valid", trains || validates);
   FoundFiles all = train;
   all.add(valid);
+  check_settings(run, all, purpose);
   const FoundFiles& read = !validates ? all : splits ? train : valid;
   run.data.documents = documents_of(run, read);
   check_attention(run, read);

@@ -1,4 +1,5 @@
-// What the files of a run are, before any of them is tokenized: whether its rows hold documents.
+// What the files of a run are, before any of them is tokenized: whether its rows hold documents,
+// and which settings of [data] are about them.
 #pragma once
 
 #include "lib/config/run_config.h"
@@ -14,12 +15,14 @@ enum class FilesNeeded {
 
 struct DataPurpose {
   FilesNeeded needed = FilesNeeded::kAll;
+  bool writes_chats = false;  // also apart from the files: --chat
 };
 
 // The run with DataConfig::documents as the files have it that are read for this purpose (all of
 // them without kOfValidation): kUnknown if one is not here and no other one tells where documents
 // begin. Errors: those of open_documents() for files that must be here; kConfig: cuDNN is asked for
-// documents that are kept apart, which it cannot do.
+// documents that are kept apart, which it cannot do; or a setting of [data] that is about
+// files of some kind is set, and no file of the run is of that kind.
 // Cost: reads up to half a MiB of each file, and the first record of JSON.
 RunConfig with_files(RunConfig run, const DataPurpose& purpose);
 

@@ -30,5 +30,37 @@ TEST_CASE("documents that are split off are validated on, and planned for", "[cm
   CHECK(contains(outcome.out, "validation loss"));
 }
 
+TEST_CASE("every command refuses what the files of the run do not need or cannot have", "[cmd]") {
+  const GoldenRun run;
+  make_file(run.path("d.jsonl"), "{\"text\": \"0 1 2 3 4 5 6 7 8 9 0 1 2 3\"}\n");
+  const Arguments command =
+      GENERATE(Arguments{"train"}, Arguments{"train", "--nproc", "2"},
+               Arguments{"train", "--evaluate"}, Arguments{"train", "--show-data", "1"},
+               Arguments{"memcalc"}, Arguments{"shard-plan", "--gflops", "1"});
+  const auto [file, sets, words] = GENERATE(table<std::string, Arguments, Arguments>(
+      {{"tokens.i32",
+        {"data.field=text"},
+        {"data.field \"text\"", "tokens.i32 is .i32 rows", "leave it out"}},
+       {"d.jsonl",
+        {"data.document_separator=;"},
+        {"data.document_separator \";\"", "plain text", "leave it out"}},
+       {"d.jsonl",
+        {"train.attention=cudnn", "train.precision=bf16"},
+        {"train.attention \"cudnn\"", "data.cross_documents = false", "auto or own"}}}));
+  Arguments arguments = command;
+  arguments.insert(arguments.begin() + 1, run.path("run.toml"));
+  for (const char* setting : {"data.train=", "data.valid="})
+    arguments.insert(arguments.end(),
+                     {"--set", setting + (file == "d.jsonl" ? run.path(file) : run.golden(file))});
+  arguments.insert(arguments.end(), {"--set", "data.tokenizer=byte"});
+  for (const std::string& set : sets) arguments.insert(arguments.end(), {"--set", set});
+  const Outcome outcome = run_gxp(arguments);
+  CAPTURE(arguments, outcome.err);
+  CHECK(outcome.code == 2);
+  CHECK(outcome.out.empty());
+  REQUIRE(outcome.errors().size() == 1);
+  for (const std::string& word : words) CHECK(contains(outcome.errors()[0], word));
+}
+
 }  // namespace
 }  // namespace gxp

@@ -52,7 +52,77 @@ class FilesOfAllKinds {
   TokenDirectory dir_;
 };
 
+const std::vector<std::string> kAllKinds = {"text.txt",    "text.jsonl", "chats.jsonl",
+                                            "pairs.jsonl", "stream.npy", "rows.npy",
+                                            "rows.i32",    "indexed",    "bare.bin"};
+
+// A setting, and the kinds of files that it is about.
+struct SettingOfFiles {
+  std::string set;
+  Names about;
+};
+const std::vector<SettingOfFiles> kSettingsOfFiles = {
+    {"data.field=text", {"text.jsonl"}},
+    {"data.field=messages", {"chats.jsonl"}},
+    {"data.field=prompt+completion", {"pairs.jsonl"}},
+    {"data.document_separator=,", {"text.txt"}},
+    {"data.end_token=3", {"text.jsonl", "pairs.jsonl", "stream.npy"}},
+    {"data.end_token=none", {kAllKinds.begin(), kAllKinds.end()}},
+    {"data.chat_template=other", {"chats.jsonl", "pairs.jsonl"}},
+    {"data.format=text", {"text.txt", "text.jsonl", "chats.jsonl", "pairs.jsonl"}},
+    {"data.format=nanogpt", {"bare.bin"}},
+    {"data.tokenizer=byte", {kAllKinds.begin(), kAllKinds.end()}},
+    {"data.cross_documents=true", {kAllKinds.begin(), kAllKinds.end()}},
+};
+
+// Whether the file is refused with the setting, for another reason: bare ids that are not asked for,
+// or a record without the field.
+bool cannot_be_read(const SettingOfFiles& setting, const std::string& name) {
+  if (name == "bare.bin") return setting.set != "data.format=nanogpt";
+  return setting.set.starts_with("data.field=") && name.ends_with(".jsonl") &&
+         !setting.about.contains(name);
+}
+
+constexpr std::array kAllNeeds = {FilesNeeded::kAll, FilesNeeded::kOfValidation,
+                                  FilesNeeded::kNone};
+
 }  // namespace
+
+TEST_CASE("a setting of files is refused by name where no file of the run is such", "[data]") {
+  const FilesOfAllKinds files;
+  const SettingOfFiles setting = GENERATE(from_range(kSettingsOfFiles));
+  const std::string name = GENERATE(from_range(kAllKinds));
+  CAPTURE(setting.set, name);
+  if (cannot_be_read(setting, name)) return;
+  const bool is_valid = GENERATE(false, true);
+  const RunConfig run =
+      is_valid ? files.run({"rows.i32"}, {setting.set}, {name}) : files.run({name}, {setting.set});
+  for (const FilesNeeded needed : kAllNeeds) {
+    if (setting.about.contains(name)) {
+      CHECK_NOTHROW(with_files(run, {needed}));
+      continue;
+    }
+    const auto [kind, text] = error_of([&] { with_files(run, {needed}); });
+    CHECK(kind == ErrorKind::kConfig);
+    CHECK_THAT(text, Catch::Contains(setting.set.substr(0, setting.set.find('=')) + " \"") &&
+                         Catch::EndsWith("leave it out"));
+  }
+}
+
+TEST_CASE("the end token of text that is read as bytes is refused", "[data]") {
+  const FilesOfAllKinds files;
+  const Sets ends = {"data.end_token=,"};
+  CHECK(error_of([&] { with_files(files.run({"text.txt"}, ends), {}); }).kind ==
+        ErrorKind::kConfig);
+  for (const char* more : {"data.document_separator=,", "data.tokenizer=somewhere"})
+    CHECK_NOTHROW(with_files(files.run({"text.txt"}, {ends[0], more}), {}));
+}
+
+TEST_CASE("a chat template is used by --chat, too", "[data]") {
+  const FilesOfAllKinds files;
+  const RunConfig run = files.run({"rows.i32"}, {"data.chat_template=other"});
+  CHECK_NOTHROW(with_files(run, {.writes_chats = true}));
+}
 
 TEST_CASE("files tell before they are read whether rows hold documents, as the samples do",
           "[data]") {

@@ -29,7 +29,8 @@ enum class DocumentContainer { kPlainText, kJson, kStream, kRows, kIndexed };
 struct DocumentTraits {
   DocumentForm form = DocumentForm::kText;
   DocumentContainer container = DocumentContainer::kPlainText;
-  bool several = false;  // the file says where each begins, so that rows may hold several
+  bool are_pairs = false;  // kChat: of a prompt and its completion
+  bool several = false;    // the file says where each begins, so that rows may hold several
 };
 
 struct DocumentView {

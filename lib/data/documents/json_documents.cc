@@ -18,6 +18,7 @@ using FieldPath = std::vector<std::string>;
 // What a record must have, and what it is then.
 struct RecordShape {
   DocumentForm form;
+  bool are_pairs;
   std::string words;
   std::vector<FieldPath> fields;  // a text: the one that holds it
 };
@@ -33,7 +34,9 @@ struct KnownShape {
     if (!second.empty()) fields.push_back({std::string(second)});
     return fields;
   }
-  [[nodiscard]] RecordShape shape() const { return {form, std::string(words), fields()}; }
+  [[nodiscard]] RecordShape shape() const {
+    return {form, first == "prompt", std::string(words), fields()};
+  }
 };
 constexpr std::array kShapes = {
     KnownShape{"text", "field text", "text", "", DocumentForm::kText},
@@ -66,7 +69,7 @@ RecordShape named_shape(const JsonRecord& record, const std::string& field,
   const bool is_pair = is_known && !known->second.empty();
   const bool is_chat = is_pair || (is_known && record.find(path).type == JsonType::kList);
   RecordShape shape =
-      is_chat ? known->shape() : RecordShape{DocumentForm::kText, "field " + field, {path}};
+      is_chat ? known->shape() : RecordShape{DocumentForm::kText, false, "field " + field, {path}};
   if (has_all(record, shape.fields)) return shape;
   fail(ErrorKind::kConfig, "read {}: no field {} (data.field), but {}", place, field,
        names_in(record));
@@ -105,9 +108,11 @@ class JsonDocuments : public DocumentReader {
     RecordShape shape;
   };
   JsonDocuments(const std::string& path, std::string kind, Start start)
-      : DocumentReader(
-            path, std::move(kind),
-            {.form = start.shape.form, .container = DocumentContainer::kJson, .several = true}),
+      : DocumentReader(path, std::move(kind),
+                       {.form = start.shape.form,
+                        .container = DocumentContainer::kJson,
+                        .are_pairs = start.shape.are_pairs,
+                        .several = true}),
         start_(std::move(start)) {}
 
   std::optional<DocumentView> next() override {
