@@ -53,6 +53,14 @@ void take_mixed_precision(Importing& in, const KeyRule&) {
     in.refuse("no, fp16, bf16 or fp8 was expected");
 }
 
+// fp16: true, before there was mixed_precision.
+void take_old_precision(Importing& in, const KeyRule& rule) {
+  if (in.has("mixed_precision"))
+    in.ignore("mixed_precision is given");
+  else if (in.is_switched_on())
+    in.map({{"train.precision", std::string(rule.setting)}}, rule.note);
+}
+
 int64_t machines(const Importing& in) {
   const double count = in.number("num_machines").value_or(1);
   return count >= 1 && count < 65536 ? int64_t(count) : 1;
@@ -70,7 +78,10 @@ void take_processes(Importing& in, const KeyRule&) {
 }
 
 void take_machines(Importing& in, const KeyRule&) {
-  if (machines(in) == 1)
+  const auto count = to_number(in.value());
+  if (!in.value().is_null() && (!count || *count != double(machines(in))))
+    in.refuse("a number of hosts was expected");
+  else if (machines(in) == 1)
     in.ignore("one");
   else
     in.map({{"--nnodes", machines(in)}});
@@ -88,8 +99,18 @@ void take_address(Importing& in, const KeyRule&) {
     in.ignore("not set");
     return;
   }
+  const std::string host = to_words(in.value());
   const double port = in.number("main_process_port").value_or(29500);
-  in.map({{"--master", fmt::format("{}:{}", to_words(in.value()), port)}});
+  const bool is_ipv6 = host.find(':') != std::string::npos && !host.starts_with('[');
+  in.map({{"--master", fmt::format(is_ipv6 ? "[{}]:{}" : "{}:{}", host, port)}});
+}
+
+void take_port(Importing& in, const KeyRule& rule) {
+  const auto port = to_number(in.value());
+  if (in.value().is_null() || (port && *port >= 0 && *port < 65536 && std::floor(*port) == *port))
+    in.ignore(rule.note);
+  else
+    in.refuse("a port was expected");
 }
 
 void take_gpus(Importing& in, const KeyRule&) {
@@ -101,10 +122,7 @@ void take_gpus(Importing& in, const KeyRule&) {
 }
 
 void take_device(Importing& in, const KeyRule&) {
-  if (is_true(in.value()))
-    in.map({{"train.device", "cpu"}});
-  else
-    in.ignore("off");
+  if (in.is_switched_on()) in.map({{"train.device", "cpu"}});
 }
 
 // What a DeepSpeed file says must not be said here, too.
@@ -165,10 +183,8 @@ void take_plugin_device(Importing& in, const KeyRule& rule) {
 void take_plugin_export(Importing& in, const KeyRule&) {
   if (is_for_file(in)) return;
   const std::string type = mixed_precision(in);
-  if (is_true(in.value()))
+  if (in.is_switched_on())
     in.map({{"checkpoint.export", type == "fp16" ? "fp16" : type == "no" ? "fp32" : "bf16"}});
-  else
-    in.ignore("off");
 }
 
 void take_plugin_file(Importing& in, const KeyRule&) {
@@ -182,18 +198,21 @@ void take_plugin_file(Importing& in, const KeyRule&) {
 constexpr KeyRule kRules[] = {
     {"compute_environment",
      [](Importing& in, const KeyRule&) {
-       if (to_words(in.value()) == "AMAZON_SAGEMAKER")
+       if (in.value() == "LOCAL_MACHINE" || in.value().is_null())
+         in.ignore("gxp runs where it is started");
+       else if (in.value() == "AMAZON_SAGEMAKER")
          in.refuse("SageMaker starts the ranks itself");
        else
-         in.ignore("gxp runs where it is started");
+         in.refuse("LOCAL_MACHINE was expected");
      }},
     {"distributed_type", take_distributed_type},
     {"mixed_precision", take_mixed_precision},
+    {"fp16", take_old_precision, "fp16", kOldSpelling},
     {"num_processes", take_processes},
     {"num_machines", take_machines},
     {"machine_rank", take_machine_rank, "--node-rank"},
     {"main_process_ip", take_address},
-    {"main_process_port", act::ignore, "", "with main_process_ip"},
+    {"main_process_port", take_port, "", "with main_process_ip"},
     {"gpu_ids", take_gpus},
     {"use_cpu", take_device},
     {"debug", act::ignore, "", "logging of another program"},
@@ -274,6 +293,8 @@ void judge(Importing& in) {
       in.error(fmt::format("num_processes: is {} here, and {} by --nproc", *ranks, given));
   }
   in.judge(rules(), false);
+  if (!in.has("distributed_type"))
+    in.error("distributed_type: is missing, which accelerate refuses");
   if (in.word("distributed_type") == "fsdp") add_fsdp_defaults(in);
   if (in.word("distributed_type") == "deepspeed") import_plugin(in);
 }

@@ -19,6 +19,14 @@ bool is_version_2(const Importing& in) {
   return version != nullptr && to_number(*version) == 2;
 }
 
+void take_version(Importing& in, const KeyRule& rule) {
+  const auto version = to_number(in.value());
+  if (in.value().is_null() || version == 1.0 || version == 2.0)
+    in.ignore(rule.note);
+  else if (!is_for_other_type(in, "FSDP"))
+    in.refuse("1 or 2 was expected");
+}
+
 bool take_strategy_name(Importing& in) {
   constexpr std::array<std::string_view, 5> kNames = {"full_shard", "shard_grad_op", "no_shard",
                                                       "hybrid_shard", "hybrid_shard_zero2"};
@@ -93,7 +101,10 @@ void take_wrap_size(Importing& in, const KeyRule& rule) {
 
 void take_backward_prefetch(Importing& in, const KeyRule& rule) {
   if (is_for_other_type(in, "FSDP")) return;
-  const std::string policy = to_lower_words(in.value());
+  constexpr std::array<const char*, 3> kPolicies = {"no_prefetch", "backward_pre", "backward_post"};
+  const auto number = to_number(in.value());  // accelerate counts from BACKWARD_PRE on
+  const std::string policy =
+      number == 1.0 || number == 2.0 ? kPolicies[size_t(*number)] : to_lower_words(in.value());
   const bool is_none = policy == "no_prefetch" || is_false(in.value());
   if (is_version_2(in))
     in.ignore("version 2 prefetches by itself");
@@ -124,18 +135,13 @@ void take_state_dict(Importing& in, const KeyRule&) {
 
 void take_fsdp_offload(Importing& in, const KeyRule&) {
   if (is_for_other_type(in, "FSDP")) return;
-  if (is_true(in.value()))
+  if (in.is_switched_on())
     in.map({{"offload.optimizer", "memory"}, {"offload.parameters", "memory"}});
-  else
-    in.ignore("off");
 }
 
 void take_recompute(Importing& in, const KeyRule&) {
   if (is_for_other_type(in, "FSDP")) return;
-  if (is_true(in.value()))
-    in.map({{"train.recompute", "full"}});
-  else
-    in.ignore("off");
+  if (in.is_switched_on()) in.map({{"train.recompute", "full"}});
 }
 
 void refuse_fsdp(Importing& in, const KeyRule& rule) {
@@ -145,7 +151,7 @@ void refuse_fsdp(Importing& in, const KeyRule& rule) {
 #define GXP_FSDP(key, ...) \
   {"fsdp_config.fsdp_" key, __VA_ARGS__}, { "fsdp_config." key, __VA_ARGS__ }
 constexpr KeyRule kFsdpRules[] = {
-    GXP_FSDP("version", act::ignore, "", "1 or 2 decide how other keys are read"),
+    GXP_FSDP("version", take_version, "", "1 or 2 decide how other keys are read"),
     GXP_FSDP("sharding_strategy", take_sharding),
     GXP_FSDP("reshard_after_forward", take_resharding),
     GXP_FSDP("auto_wrap_policy", take_wrap),

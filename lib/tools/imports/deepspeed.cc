@@ -139,14 +139,13 @@ void take_batch(Importing& in) {
 
 // Whether two of the switches that exclude each other are on.
 void check_precision(Importing& in) {
-  const bool is_brain = in.is_on("bf16.enabled") || in.is_on("bfloat16.enabled");
-  if (in.is_on("fp16.enabled") && is_brain) in.error("fp16 and bf16 are both on");
+  if (in.is_on("fp16.enabled") && is_brain_float(in)) in.error("fp16 and bf16 are both on");
 }
 
 void add_reduction(Importing& in) {
   const bool is_half = in.is_on("fp16.enabled");
   if (in.has("communication_data_type")) return;
-  if (!is_half && !in.is_on("bf16.enabled") && !in.is_on("bfloat16.enabled")) return;
+  if (!is_half && !is_brain_float(in)) return;
   in.add({.key = "(default) communication_data_type",
           .verdict = Verdict::kChanged,
           .note =
@@ -212,6 +211,7 @@ void judge(Importing& in) {
   in.judge(rules(), true);
   tell_assumed(in);
   add_reduction(in);
+  in.set_default("optim.clip", 1.0);
   warn_of_warmup(in);
   add_optimizer_defaults(in);
   add_schedule_defaults(in);

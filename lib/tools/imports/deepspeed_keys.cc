@@ -1,176 +1,33 @@
-// DeepSpeed's JSON outside zero_optimization. Source: DeepSpeed 0.19.8, runtime/config.py,
-// runtime/precision_config.py, runtime/lr_schedules.py, runtime/engine.py.
-#include <fmt/format.h>
-
-#include <algorithm>
+// DeepSpeed's JSON outside optimizer, scheduler and zero_optimization. Source: DeepSpeed 0.19.8,
+// runtime/config.py and runtime/precision_config.py.
 #include <array>
-#include <cmath>
 
-#include "lib/base/text/ascii.h"
-#include "lib/config/settings.h"
+#include "lib/base/text/word_aliases.h"
 #include "lib/tools/imports/programs.h"
 
 namespace gxp::deepspeed {
 namespace {
 
 constexpr std::string_view kBatch = "part of the batch rule";
-
-// optim.name for optimizer.type; "": gxp has none. DeepSpeed takes its own names in any case.
-std::string optimizer_of(const Importing& in) {
-  const std::string type = in.word("optimizer.type");
-  const bool is_plain =
-      in.has("optimizer.params.adam_w_mode") && !in.is_on("optimizer.params.adam_w_mode");
-  if (type == "adam" && is_plain) return "adam";
-  if (type == "adam" || type == "adamw") return "adamw";
-  return type == "sgd" || type == "lion" || type == "muon" ? type : "";
-}
-
-void take_optimizer(Importing& in, const KeyRule&) {
-  const std::string name = optimizer_of(in);
-  const std::string group = "one group of all parameters: decay_vectors";
-  if (name.empty()) {
-    const bool is_text = in.value().is_string();
-    in.refuse("gxp has no " + (is_text ? in.value().get<std::string>() : to_line(in.value())));
-  } else if (name == "muon") {
-    in.change({{"optim.name", name}},
-              "lr of the AdamW part becomes optim.adamw_lr_ratio; check which tensors each takes");
-  } else {
-    const bool is_adam = in.word("optimizer.type") == "adam";
-    in.map(
-        {{"optim.name", name}, {"optim.decay_vectors", true}},
-        is_adam ? "type Adam means decoupled decay unless adam_w_mode is false; " + group : group);
-  }
-}
-
-// A parameter of the optimizer, which must have it.
-void take_parameter(Importing& in, const KeyRule& rule) {
-  const Setting& setting = *find_setting("optim", rule.setting.substr(rule.setting.find('.') + 1));
-  const std::string optimizer = optimizer_of(in);
-  const bool is_adam_only = rule.setting == "optim.eps";
-  const bool lacks = !setting.owners.empty() &&
-                     std::ranges::find(setting.owners, optimizer) == setting.owners.end();
-  if (lacks || (is_adam_only && !optimizer.starts_with("adam")))
-    in.refuse("unknown to this optimizer");
-  else
-    in.take_value(rule.setting, rule.note);
-}
-
-void take_betas(Importing& in, const KeyRule&) {
-  const SourceTree& value = in.value();
-  const bool is_pair = value.is_array() && value.size() == 2;
-  const ConvertedValue first = convert_to("optim.beta1", is_pair ? value[0] : value);
-  const ConvertedValue second = convert_to("optim.beta2", is_pair ? value[1] : value);
-  if (!is_pair || !first.value || !second.value)
-    in.refuse("two numbers from 0 to below 1 were expected");
-  else
-    in.map({{"optim.beta1", *first.value}, {"optim.beta2", *second.value}});
-}
-
-void take_adam_rate(Importing& in, const KeyRule&) {
-  const auto rate = to_number(in.value());
-  const auto shared = in.number("optimizer.params.muon_lr");
-  const auto muon = shared ? shared : in.number("optimizer.params.lr");
-  if (optimizer_of(in) != "muon" || !rate || !muon || *rate <= 0 || *muon <= 0)
-    in.refuse("unknown to this optimizer, or without its lr");
-  else
-    in.map({{"optim.adamw_lr_ratio", *rate / *muon}}, "a multiple of optim.lr");
-}
-
-// The schedules that gxp has: DeepSpeed's name, gxp's, and whether the scheduler has a total.
-struct ScheduleRow {
-  std::string_view theirs, ours;
-  bool has_total, has_rate;
-};
-constexpr std::array kSchedules = {ScheduleRow{"warmuplr", "warmup", false, true},
-                                   ScheduleRow{"warmupdecaylr", "linear", true, true},
-                                   ScheduleRow{"warmupcosinelr", "cosine", true, false}};
-
-const ScheduleRow* schedule_of(const Importing& in) {
-  const auto* const row =
-      std::ranges::find(kSchedules, in.word("scheduler.type"), &ScheduleRow::theirs);
-  return row == kSchedules.end() ? nullptr : row;
-}
-
-void take_schedule(Importing& in, const KeyRule&) {
-  const ScheduleRow* row = schedule_of(in);
-  if (row == nullptr) {
-    in.refuse("gxp has no " +
-              (in.value().is_string() ? in.value().get<std::string>() : to_line(in.value())));
-    return;
-  }
-  const std::vector<ImportedSetting> settings = {{"lr_schedule.name", std::string(row->ours)}};
-  if (in.word("scheduler.params.warmup_type") == "linear")
-    in.map(settings);
-  else
-    in.change(settings, "warmup_type is log by default in DeepSpeed; gxp warms up linearly");
-}
-
-// Parameters of a scheduler: `take` judges those of one that gxp has.
-void judge_schedule(Importing& in, const KeyRule& rule, void (*take)(Importing&, const KeyRule&)) {
-  if (schedule_of(in) == nullptr)
-    in.refuse("belongs to a scheduler that gxp has not");
-  else
-    take(in, rule);
-}
-
-void take_schedule_value(Importing& in, const KeyRule& rule) {
-  judge_schedule(in, rule, [](Importing& it, const KeyRule& row) {
-    if (it.value().is_null())  // auto: the training program's steps
-      it.change({}, "the run's train.steps: give it");
-    else if (row.key.ends_with("total_num_steps") && !schedule_of(it)->has_total)
-      it.refuse("unknown to this scheduler");
-    else
-      it.take_value(row.setting, row.note);
-  });
-}
-
-void take_lowest_rate(Importing& in, const KeyRule& rule) {
-  judge_schedule(in, rule, [](Importing& it, const KeyRule&) {
-    if (is_false(it.value()))
-      it.ignore("0, as gxp");
-    else
-      it.refuse("gxp warms up from 0");
-  });
-}
-
-void take_highest_rate(Importing& in, const KeyRule& rule) {
-  judge_schedule(in, rule, [](Importing& it, const KeyRule&) {
-    const auto rate = it.number("optimizer.params.lr");
-    if (!schedule_of(it)->has_rate)
-      it.refuse("unknown to this scheduler");
-    else if (!rate)
-      it.take_value("optim.lr");
-    else if (to_number(it.value()) == rate)
-      it.ignore("equals optim.lr");
-    else
-      it.take_value("optim.lr", "differs from optimizer.params.lr: the scheduler wins in DeepSpeed",
-                    true);
-  });
-}
-
-double rate_of(const Importing& in) { return in.number("optimizer.params.lr").value_or(1e-3); }
-
-void take_cosine_end(Importing& in, const KeyRule& rule) {
-  judge_schedule(in, rule, [](Importing& it, const KeyRule&) {
-    const auto ratio = to_number(it.value());
-    if (schedule_of(it)->has_rate || !ratio || *ratio < 0 || *ratio > 1)
-      it.refuse("unknown to this scheduler, or not from 0 to 1");
-    else
-      it.map({{"lr_schedule.min_lr", *ratio * rate_of(it)}}, "a part of optim.lr");
-  });
-}
-
-void take_warmup_type(Importing& in, const KeyRule& rule) {
-  judge_schedule(in, rule,
-                 [](Importing& it, const KeyRule&) { it.ignore("part of scheduler.type"); });
-}
+constexpr std::string_view kStrictBlock = "unknown key of this block: DeepSpeed refuses it";
 
 // fp16.enabled, bf16.enabled, bfloat16.enabled.
 void take_precision(Importing& in, const KeyRule& rule) {
-  if (is_true(in.value()))
-    in.map({{"train.precision", std::string(rule.setting)}}, rule.note);
-  else
+  if (in.is_switched_on()) in.map({{"train.precision", std::string(rule.setting)}}, rule.note);
+}
+
+bool has_new_block(const Importing& in) { return in.has("bf16") || in.has("bf16.enabled"); }
+
+// Of the block "bfloat16", the older spelling.
+void take_old_block(Importing& in, const KeyRule& rule) {
+  if (has_new_block(in))
+    in.ignore("DeepSpeed reads the block bf16 instead");
+  else if (in.name() == "bfloat16.enabled")
+    take_precision(in, rule);
+  else if (is_false(in.value()))
     in.ignore("off");
+  else
+    in.refuse("an older spelling: set it in the block bf16");
 }
 
 bool is_block_on(const Importing& in) {
@@ -180,7 +37,7 @@ bool is_block_on(const Importing& in) {
 void take_scale(Importing& in, const KeyRule& rule) {
   if (!is_block_on(in))
     in.ignore("its block is off");
-  else if (rule.setting.empty() && is_false(in.value()))
+  else if (rule.setting.empty() && to_number(in.value()) == 0)
     in.map({}, "0: dynamic, as gxp always is");
   else if (rule.setting.empty())
     in.refuse("gxp has no fixed loss scale");
@@ -189,11 +46,13 @@ void take_scale(Importing& in, const KeyRule& rule) {
 }
 
 void take_gradient_type(Importing& in, const KeyRule& rule) {
-  const std::string word = lower_case(in.value().is_string() ? in.value().get<std::string>() : "");
+  constexpr std::array<std::string_view, 3> kTypes = {"fp32", "bf16", "fp16"};
+  const std::string given = to_words(in.value());
+  const auto type = find_word(kTypes, given.substr(given.starts_with("torch.") ? 6 : 0));
   if (in.value().is_null())
     in.ignore("not set");
-  else if (word == "fp32" || word == "bf16" || word == "fp16")
-    in.map({{std::string(rule.setting), word}});
+  else if (type)
+    in.map({{std::string(rule.setting), std::string(*type)}});
   else
     in.refuse("fp32, bf16 or fp16 was expected");
 }
@@ -246,50 +105,14 @@ constexpr KeyRule kRules[] = {
     {"communication_data_type", take_gradient_type, "parallel.reduce_dtype"},
     {"seq_parallel_communication_data_type", act::ignore, "", "no sequence parallelism"},
     {"data_types.grad_accum_dtype", take_gradient_type, "train.grad_accum_dtype"},
-    {"data_types.*", act::refuse_unless_off, "", "gxp has train.precision for all parameters"},
-    {"optimizer.type", take_optimizer},
-    {"optimizer.legacy_fusion", act::ignore, "", kMeaningless},
-    {"optimizer.params.lr", act::take, "optim.lr"},
-    {"optimizer.params.muon_lr", take_parameter, "optim.lr"},
-    {"optimizer.params.adam_lr", take_adam_rate},
-    {"optimizer.params.betas", take_betas},
-    {"optimizer.params.eps", take_parameter, "optim.eps"},
-    {"optimizer.params.weight_decay", act::take, "optim.weight_decay"},
-    {"optimizer.params.momentum", take_parameter, "optim.momentum"},
-    {"optimizer.params.dampening", take_parameter, "optim.dampening"},
-    {"optimizer.params.nesterov", take_parameter, "optim.nesterov"},
-    {"optimizer.params.ns_method", act::ignore, "", "gxp has one Newton-Schulz iteration"},
-    {"optimizer.params.adam_w_mode", act::ignore, "", "decides between adamw and adam"},
-    {"optimizer.params.bias_correction",
+    {"data_types.keep_in_fp32_modules",
      [](Importing& in, const KeyRule&) {
-       if (is_true(in.value()))
-         in.ignore(kAlways);
+       if (in.is_auto() || is_false(in.value()))
+         in.ignore("no module is named");
        else
-         in.refuse("gxp always corrects the bias of Adam's moments");
+         in.refuse("gxp has train.precision for all modules");
      }},
-    {"optimizer.params.amsgrad", act::refuse_unless_off, "", "no AMSGrad"},
-    {"optimizer.params.maximize", act::refuse_unless_off, "", "gxp minimises"},
-    {"optimizer.params.torch_adam", act::ignore, "", kMeaningless},
-    {"optimizer.params.fp32_optimizer_states", act::ignore, "", "see optim.state_dtype"},
-    {"optimizer.params.fused", act::ignore, "", kMeaningless},
-    {"optimizer.params.foreach", act::ignore, "", kMeaningless},
-    {"optimizer.params.set_grad_none", act::ignore, "", kMeaningless},
-    {"optimizer.params.max_grad_norm", act::refuse, "",
-     "DeepSpeed refuses it too: gradient_clipping"},
-    {"optimizer.params.*", act::refuse, "", "unknown to this optimizer"},
-    {"scheduler.type", take_schedule},
-    {"scheduler.params.warmup_min_lr", take_lowest_rate},
-    {"scheduler.params.warmup_max_lr", take_highest_rate},
-    {"scheduler.params.warmup_num_steps", take_schedule_value, "lr_schedule.warmup_steps"},
-    {"scheduler.params.total_num_steps", take_schedule_value, "lr_schedule.total_steps"},
-    {"scheduler.params.warmup_min_ratio", take_lowest_rate},
-    {"scheduler.params.cos_min_ratio", take_cosine_end},
-    {"scheduler.params.warmup_type", take_warmup_type},
-    {"scheduler.params.*",
-     [](Importing& in, const KeyRule& rule) {
-       judge_schedule(
-           in, rule, [](Importing& it, const KeyRule&) { it.refuse("unknown to this scheduler"); });
-     }},
+    {"data_types.*", act::refuse_unless_off, "", "gxp has train.precision for all parameters"},
     {"fp16.enabled", take_precision, "fp16"},
     {"fp16.loss_scale", take_scale},
     {"fp16.initial_scale_power", take_scale, "fp16.initial_scale_power"},
@@ -298,6 +121,7 @@ constexpr KeyRule kRules[] = {
     {"fp16.consecutive_hysteresis", take_scale, "fp16.consecutive_hysteresis"},
     {"fp16.min_loss_scale", take_scale, "fp16.min_scale"},
     {"fp16.auto_cast", act::ignore, "", kMeaningless},
+    {"fp16.*", act::refuse_unknown, "", kStrictBlock},
     {"fp16.fp16_master_weights_and_grads", act::refuse_unless_off, "", "gxp's are float32"},
     {"bf16.enabled", take_precision, "bf16"},
     {"bf16.check_grad_overflow", act::ignore, "", kMeaningless},
@@ -305,7 +129,8 @@ constexpr KeyRule kRules[] = {
     {"bf16.bf16_master_weights_and_grads", act::refuse_unless_off, "", "gxp's are float32"},
     {"bf16.bf16_optimizer_states", act::refuse_unless_off, "",
      "set optim.state_dtype = \"bf16\", which rounds stochastically"},
-    {"bfloat16.enabled", take_precision, "bf16", "an older spelling"},
+    {"bf16.*", act::refuse_unknown, "", kStrictBlock},
+    {"bfloat16.*", take_old_block, "bf16", kOldSpelling},
     {"amp.*", take_amp, "", "apex amp: use fp16 or bf16"},
     {"torch_autocast.*", act::refuse_block, "", "gxp has train.precision, not autocast"},
     {"activation_checkpointing.*", take_activations},
@@ -323,6 +148,13 @@ constexpr KeyRule kRules[] = {
     {"data_efficiency.*", act::refuse_block, "", "no curriculum and no token dropping"},
     {"eigenvalue.*", act::refuse_block, "", "no eigenvalues"},
     {"quantize_training.*", act::refuse_block, "", "no quantised training"},
+    {"weight_quantization.*", act::refuse, "", "no quantised weights"},
+    {"nebula.*", act::refuse_block, "", "checkpoints go to checkpoint.dir"},
+    {"graph_harvesting", act::ignore, "", kMeaningless},
+    {"datastates_ckpt.*", act::ignore, "", "see checkpoint.async"},
+    {"allgather_size", act::ignore, "", "gxp gathers by FSDP unit"},
+    {"vocabulary_size", act::ignore, "", "the model decides it"},
+    {"timers.*", act::ignore, "", kLogging},
     {"hybrid_engine.*", act::refuse_block, "", "no hybrid engine"},
     {"autotuning.*", act::refuse_block, "", "gxp memcalc --solve and gxp shard-plan search"},
     {"zenflow.*", act::refuse, "", "no ZenFlow"},
@@ -355,9 +187,14 @@ constexpr KeyRule kRules[] = {
 
 }  // namespace
 
+bool is_brain_float(const Importing& in) {
+  return in.is_on(has_new_block(in) ? "bf16.enabled" : "bfloat16.enabled");
+}
+
 std::span<const KeyRule> rules() {
   static const std::vector<KeyRule> kAll = [] {
     std::vector<KeyRule> all(std::begin(kRules), std::end(kRules));
+    all.insert(all.end(), optimizer_keys::rules().begin(), optimizer_keys::rules().end());
     all.insert(all.end(), zero_keys::rules().begin(), zero_keys::rules().end());
     return all;
   }();

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "lib/tools/imports/programs.h"
 
 namespace gxp::zero_keys {
 namespace {
 
+constexpr std::string_view kWidthUnknown =
+    "left to gxp's default, since the model's hidden_size is not known";
 constexpr std::string_view kBuffers = "no meaning in gxp: gxp's pipeline has its own buffers";
 
 int stage_in(const Importing& in) { return int(in.number("zero_optimization.stage").value_or(0)); }
@@ -17,7 +20,7 @@ int stage_in(const Importing& in) { return int(in.number("zero_optimization.stag
 // A size of shard groups; 0: off.
 int64_t group_in(const Importing& in, std::string_view key) {
   const double size = in.number(key).value_or(0);
-  return size >= 1 && size < 1e6 ? int64_t(size) : 0;
+  return size >= 1 && size < 1e6 && std::floor(size) == size ? int64_t(size) : 0;
 }
 constexpr std::string_view kHpz = "zero_optimization.zero_hpz_partition_size";
 constexpr std::string_view kMics = "zero_optimization.mics_shard_size";
@@ -44,8 +47,11 @@ void take_group(Importing& in, std::string_view key, std::string_view strategy, 
                 std::string_view note) {
   const int64_t size = group_in(in, key);
   const int ranks = in.request().ranks;
-  if (size <= off)
+  const double given = to_number(in.value()).value_or(2);
+  if (size <= off && given <= 1)
     in.ignore("off");
+  else if (size <= off)
+    in.refuse("a number of ranks was expected");
   else if (stage_in(in) != 3)
     in.refuse("for stage 3");
   else if (ranks > 0 && ranks % size != 0)
@@ -57,8 +63,11 @@ void take_group(Importing& in, std::string_view key, std::string_view strategy, 
 void take_hpz(Importing& in, const KeyRule&) { take_group(in, kHpz, "zero3_hpz", 1, ""); }
 
 void take_mics(Importing& in, const KeyRule&) {
-  take_group(in, kMics, "hybrid_shard", 0,
-             "DeepSpeed since 0.19 refuses it; older releases have it");
+  if (group_in(in, kMics) > 0 && group_in(in, kHpz) > 1)
+    in.refuse("excludes zero_hpz_partition_size");
+  else
+    take_group(in, kMics, "hybrid_shard", 0,
+               "DeepSpeed since 0.19 refuses it; older releases have it");
 }
 
 // Elements of a bucket. With the gradients of ddp they are float32.
@@ -66,8 +75,8 @@ void take_bucket(Importing& in, const KeyRule&) {
   const auto elements = to_number(in.value());
   if (stage_in(in) > 0)
     in.ignore("gxp reduces sharded gradients by FSDP unit, so the size has no meaning there");
-  else if (in.value().is_null())  // auto, of a model whose size is not known
-    in.change({}, "left to gxp's default, since the model's hidden_size is not known");
+  else if (in.is_auto() && in.value().is_null())
+    in.change({}, kWidthUnknown);
   else if (!elements || *elements < 1 || *elements > 1e15)
     in.refuse("a number of elements was expected");
   else
@@ -123,16 +132,15 @@ void take_parameter_device(Importing& in, const KeyRule& rule) {
 }
 
 void take_old_offload(Importing& in, const KeyRule& rule) {
-  if (is_true(in.value()))
-    in.map({{std::string(rule.setting), "memory"}}, kOldSpelling);
-  else
-    in.ignore("off");
+  if (in.is_switched_on()) in.map({{std::string(rule.setting), "memory"}}, kOldSpelling);
 }
 
 void take_ratio(Importing& in, const KeyRule& rule) {
   const auto ratio = to_number(in.value());
   if (ratio && *ratio == 1)
     in.ignore("1: all of it, as gxp");
+  else if (!is_offloaded(in, "optimizer"))
+    in.ignore("with a device");
   else if (stage_in(in) != 3)
     in.refuse("below 1 for stage 3 only in DeepSpeed");
   else
@@ -155,8 +163,10 @@ void take_parameters(Importing& in, const KeyRule& rule) {
   const auto count = to_number(in.value());
   if (stage_in(in) != 3)
     in.ignore("for stage 3");
-  else if (in.value().is_null())  // auto, of a model whose size is not known
-    in.change({}, "left to gxp's default, since the model's hidden_size is not known");
+  else if (in.is_auto() && in.value().is_null())
+    in.change({}, kWidthUnknown);
+  else if (count && *count < 0)
+    in.refuse("a number of parameters was expected");
   else if (count == 0.0 && rule.setting == "parallel.prefetch_params")
     in.change({{"parallel.forward_prefetch", false}, {"parallel.backward_prefetch", "none"}},
               "0: nothing is gathered ahead");
@@ -168,13 +178,11 @@ void take_parameters(Importing& in, const KeyRule& rule) {
 }
 
 void take_gathered_export(Importing& in, const KeyRule& rule) {
-  if (!is_true(in.value())) {
-    in.ignore("off");
-  } else {
-    const bool is_half = in.is_on("fp16.enabled");
-    const bool is_brain = in.is_on("bf16.enabled") || in.is_on("bfloat16.enabled");
-    in.map({{"checkpoint.export", is_half ? "fp16" : is_brain ? "bf16" : "fp32"}}, rule.note);
-  }
+  if (in.is_switched_on())
+    in.map({{"checkpoint.export", in.is_on("fp16.enabled")        ? "fp16"
+                                  : deepspeed::is_brain_float(in) ? "bf16"
+                                                                  : "fp32"}},
+           rule.note);
 }
 
 #define GXP_ZERO "zero_optimization."

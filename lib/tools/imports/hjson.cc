@@ -188,7 +188,10 @@ class HjsonReader {
       wrong("a value was expected");
     size_t stop = std::min(line.find_first_of(",]}#"), line.size());
     stop = std::min({stop, line.find("//"), line.find("/*")});
-    if (auto value = to_literal(trimmed(line.substr(0, stop)))) {
+    const std::string_view word = trimmed(line.substr(0, stop));
+    if (word == "NaN" || word == "Infinity" || word == "-Infinity")
+      wrong(fmt::format("{} is no number in JSON", word));
+    if (auto value = to_literal(word)) {
       at_ += stop;
       return *value;
     }
@@ -197,7 +200,6 @@ class HjsonReader {
   }
 
   static std::optional<SourceTree> to_literal(std::string_view word) {
-    if (word == "NaN" || word == "Infinity" || word == "-Infinity") return std::nullopt;
     const SourceTree value = SourceTree::parse(word, nullptr, false);
     if (!value.is_primitive() || value.is_string()) return std::nullopt;
     return value;

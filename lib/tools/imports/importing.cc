@@ -30,11 +30,19 @@ const KeyRule* find_rule(std::span<const KeyRule> rules, std::string_view name) 
   return best;
 }
 
-// Of a block that the program has, but which is null or empty here.
-bool is_empty_block(std::span<const KeyRule> rules, const SourceKey& key) {
-  return is_false(key.value) && std::ranges::any_of(rules, [&](const KeyRule& rule) {
-           return rule.key.starts_with(key.name + ".");
-         });
+bool is_block(std::span<const KeyRule> rules, const std::string& name) {
+  return std::ranges::any_of(rules,
+                             [&](const KeyRule& rule) { return rule.key.starts_with(name + "."); });
+}
+
+// The key that has a block in the file, and a value in the program; or "".
+std::string_view value_around(std::span<const KeyRule> rules, std::string_view name) {
+  for (size_t dot = name.rfind('.'); dot != std::string_view::npos && dot > 0;
+       dot = name.rfind('.', dot - 1)) {
+    const std::string_view outer = name.substr(0, dot);
+    if (std::ranges::find(rules, outer, &KeyRule::key) != rules.end()) return outer;
+  }
+  return "";
 }
 
 }  // namespace
@@ -60,8 +68,12 @@ void Importing::judge(std::span<const KeyRule> rules, bool ignores_unknown) {
     const KeyRule* rule = find_rule(rules, key.name);
     if (rule != nullptr) {
       rule->apply(*this, *rule);
-    } else if (is_empty_block(rules, key)) {
+    } else if (is_block(rules, key.name) && is_false(key.value)) {
       ignore("off: nothing to do");
+    } else if (is_block(rules, key.name)) {
+      refuse("a block of keys was expected");
+    } else if (const std::string_view outer = value_around(rules, key.name); !outer.empty()) {
+      refuse(fmt::format("{} is one value, not a block of keys", outer));
     } else {
       unknown(fmt::format("unknown key{}{}", ignores_unknown ? ", which the program ignores" : "",
                           nearest_key()),
@@ -107,6 +119,15 @@ ImportResult Importing::take() && { return std::move(result_); }
 
 const SourceTree& Importing::value() const {
   return resolved_[at_] ? *resolved_[at_] : file_.keys[at_].value;
+}
+
+bool Importing::is_switched_on() {
+  if (is_true(value())) return true;
+  if (is_false(value()))
+    ignore("off");
+  else
+    refuse("true or false was expected");
+  return false;
 }
 
 const SourceTree* Importing::find(std::string_view key) const {
@@ -253,8 +274,13 @@ void Importing::merge(ImportResult nested, const std::string& prefix) {
     else
       set(setting, std::move(value));
   }
-  for (SourceDefault& preset : nested.defaults)
+  for (SourceDefault& preset : nested.defaults) {
+    const auto ours = std::ranges::find(result_.settings, preset.setting, &ImportedSetting::first);
+    if (ours != result_.settings.end() && preset.value && ours->second != *preset.value)
+      error(fmt::format("{}{} is {} there, its default, and {} here; let it be \"auto\" there",
+                        prefix, preset.setting, to_toml(*preset.value), to_toml(ours->second)));
     set_default(preset.setting, std::move(preset.value), std::move(preset.words));
+  }
   if (nested.batch) result_.batch = std::move(nested.batch);
 }
 
@@ -347,6 +373,8 @@ ConvertedValue convert_to(std::string_view name, const SourceTree& value) {
   } else {
     return {std::nullopt, fmt::format("must be {}, is {}", to_string(type), to_line(value))};
   }
+  // An option's range is its own, but no option counts below 0.
+  if (is_option && std::get<int64_t>(result) < 0) return {std::nullopt, "must be at least 0"};
   const std::string problem = is_option ? "" : accept(*setting, result);
   if (!problem.empty()) return {std::nullopt, problem};
   return {std::move(result), ""};

@@ -32,6 +32,10 @@ class Importing {
   // The key that is judged. Its value is the resolved one if it was "auto".
   [[nodiscard]] const std::string& name() const { return result_.keys.back().key; }
   [[nodiscard]] const SourceTree& value() const;
+  [[nodiscard]] bool is_auto() const { return result_.keys.back().value == "auto"; }
+  // Whether the key is true, of one that is true or false. If it is not, the verdict is given: ignored
+  // for false, refused for what is neither.
+  [[nodiscard]] bool is_switched_on();
   // Another key's value, resolved likewise; nothing if the file lacks it or it is null.
   [[nodiscard]] const SourceTree* find(std::string_view key) const;
   [[nodiscard]] bool has(std::string_view key) const { return find(key) != nullptr; }

@@ -112,7 +112,26 @@ void take_steps(Importing& in, const KeyRule& rule) {
     in.take_value(rule.setting);
 }
 
+bool is_count(const SourceTree& value) {
+  const auto number = to_number(value);
+  return number && *number >= 1 && *number < 2e9 && std::floor(*number) == *number;
+}
+
+// Of what other flags' values depend on.
+void take_count(Importing& in, const KeyRule& rule) {
+  if (!is_count(in.value()))
+    in.refuse("a number from 1 was expected");
+  else if (rule.setting.empty())
+    in.ignore(rule.note);
+  else
+    in.take_value(rule.setting, rule.note);
+}
+
 void take_ranks(Importing& in, const KeyRule&) {
+  if (!is_count(in.value())) {
+    in.refuse("a number from 1 was expected");
+    return;
+  }
   const int64_t here = count_in(in, "-pg", 8);
   const int64_t ranks = ranks_in(in);
   if (ranks <= here)
@@ -131,10 +150,7 @@ void take_mpi_ranks(Importing& in, const KeyRule& rule) {
 }
 
 void take_resume(Importing& in, const KeyRule& rule) {
-  if (is_true(in.value()))
-    in.map({{std::string(rule.setting), true}});
-  else
-    in.ignore("off");
+  if (in.is_switched_on()) in.map({{std::string(rule.setting), true}});
 }
 
 void take_address(Importing& in, const KeyRule& rule) {
@@ -159,7 +175,7 @@ constexpr KeyRule kRules[] = {
     {"-nm", act::take, "checkpoint.keep_every"},
     {"-y", take_resume, "--resume"},
     {"-b", act::take, "train.micro_batch"},
-    {"-t", act::take, "data.sequence"},
+    {"-t", take_count, "data.sequence"},
     {"-d", take_total},
     {"-x", take_steps, "train.steps"},
     {"-k", take_schedule},
@@ -183,7 +199,7 @@ constexpr KeyRule kRules[] = {
     {"-pn", take_ranks},
     {"-np", take_mpi_ranks, "--nproc"},
     {"-pr", act::ignore, "", kLauncher},
-    {"-pg", act::ignore, "", kLauncher},
+    {"-pg", take_count, "", kLauncher},
     {"-pi", act::ignore, "", "mpi, tcp, fs: gxp joins by itself"},
     {"-pm", act::ignore, "", "the name in the usage text; the program itself takes -pi"},
     {"-pf", act::ignore, "", "gxp joins by itself"},

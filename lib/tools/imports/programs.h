@@ -22,7 +22,12 @@ std::span<const SourceProgram> source_programs();
 namespace deepspeed {
 std::span<const KeyRule> rules();
 void judge(Importing& in);
+// For the files of this program alone: "bfloat16" is read if there is no "bf16".
+bool is_brain_float(const Importing& in);
 }  // namespace deepspeed
+namespace optimizer_keys {  // of optimizer and scheduler, in DeepSpeed
+std::span<const KeyRule> rules();
+}  // namespace optimizer_keys
 namespace zero_keys {  // of zero_optimization, which are half of DeepSpeed's
 std::span<const KeyRule> rules();
 }  // namespace zero_keys

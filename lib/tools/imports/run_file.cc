@@ -40,6 +40,18 @@ std::string origin_of(const ImportResult& result, const std::string& setting) {
   return origin;
 }
 
+// As a shell reads it back: quoted unless it is plain.
+std::string to_shell_word(const std::string& text) {
+  const bool is_plain = std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_-./:[]@,+=").find(c) != std::string_view::npos;
+  });
+  if (is_plain && !text.empty()) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
 using RunLines = std::map<std::string, RunLine>;  // by "section.key"
 
 RunLines lines_of(const ImportResult& result) {
@@ -104,7 +116,7 @@ std::string command_of(const ImportResult& result, const std::string& run_file) 
     if (!setting.starts_with("--")) continue;
     command += " " + setting;
     if (const auto* text = std::get_if<std::string>(&value))
-      command += " " + *text;
+      command += " " + to_shell_word(*text);
     else if (!std::holds_alternative<bool>(value))
       command += " " + to_toml(value);
   }
@@ -139,16 +151,24 @@ std::string to_run_file(const ImportResult& result, std::span<const std::string>
 
 std::vector<std::string> remaining_problems(const std::string& run_file, const std::string& path) {
   std::vector<std::string> problems;
+  const TomlDocument document = parse_toml(run_file);
+  const bool has_model = std::ranges::any_of(document.entries, [](const TomlEntry& entry) {
+    return entry.section == "model" && entry.key != "family";
+  });
+  if (!has_model)
+    problems.push_back(path + ": model: the file describes none; give model.init, or its sizes");
   try {
     parse_config(run_file, path);
   } catch (const Error& error) {
     std::string_view message = error.what();
+    // "3 problems in the settings", and a line for each.
+    const bool has_head = message.find('\n') != std::string_view::npos;
+    if (has_head) message.remove_prefix(message.find('\n') + 1);
     while (!message.empty()) {
       const size_t end = std::min(message.find('\n'), message.size());
       problems.emplace_back(message.substr(0, end));
       message.remove_prefix(std::min(end + 1, message.size()));
     }
-    if (problems.size() > 1) problems.erase(problems.begin());  // "3 problems in the settings"
   }
   return problems;
 }

@@ -112,10 +112,13 @@ void read_flags(const SourceTree& words, ImportedFile& file) {
     if (counts) ++i;
   }
   for (size_t i = has_program ? at + 1 : 0; i < words.size(); i += 2) {
+    const std::string flag = words[i].get<std::string>();
+    if (std::ranges::find(file.keys, flag, &SourceKey::name) != file.keys.end())
+      file.flaws.push_back(fmt::format("{}: occurs twice", flag));
     if (i + 1 < words.size())
-      file.keys.push_back({words[i].get<std::string>(), words[i + 1]});
+      file.keys.push_back({flag, words[i + 1]});
     else
-      file.flaws.push_back(fmt::format("{}: a flag without a value", words[i].get<std::string>()));
+      file.flaws.push_back(fmt::format("{}: a flag without a value", flag));
   }
 }
 

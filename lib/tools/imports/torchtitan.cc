@@ -45,9 +45,11 @@ void take_dataset(Importing& in, const KeyRule&) {
     in.refuse("a named download: give data.train");
 }
 
+// 0 for what is no degree.
 int64_t degree(const Importing& in, std::string_view key, int64_t preset) {
-  const auto number = in.number(key);
-  return number && std::fabs(*number) < 1e9 ? int64_t(*number) : preset;
+  if (!in.has(key)) return preset;
+  const double number = in.number(key).value_or(0);
+  return std::fabs(number) < 1e9 && std::floor(number) == number ? int64_t(number) : 0;
 }
 
 void take_shard_degree(Importing& in, const KeyRule&) {
@@ -58,7 +60,7 @@ void take_shard_degree(Importing& in, const KeyRule&) {
   const std::string whole = never ? "shard_grad_op" : "full_shard";
   if (copies < 1 || (shards < 1 && shards != -1)) {
     in.refuse("degrees are 1 or more, or -1 for all other ranks");
-  } else if (shards == 1) {
+  } else if (shards == 1 && (!ranks || copies == *ranks)) {
     in.map({{"parallel.strategy", "ddp"}});
   } else if (copies == 1 && (shards == -1 || !ranks || shards == *ranks)) {
     in.map({{"parallel.strategy", whole}});
@@ -68,25 +70,61 @@ void take_shard_degree(Importing& in, const KeyRule&) {
     if (shards == -1) shards = *ranks / copies;
     if (ranks && shards * copies != *ranks)
       in.refuse(fmt::format("shards {} x copies {} are not {} ranks", shards, copies, *ranks));
+    else if (shards == 1)
+      in.map({{"parallel.strategy", "ddp"}});
     else
       in.map({{"parallel.strategy", never ? "hybrid_shard_zero2" : "hybrid_shard"},
               {"parallel.shard_size", shards}});
   }
 }
 
+constexpr std::string_view kShards = "parallelism.data_parallel_shard_degree";
+constexpr std::string_view kCopies = "parallelism.data_parallel_replicate_degree";
+
+// Alone it decides, too: the shards are all other ranks.
+void take_copies(Importing& in, const KeyRule& rule) {
+  if (in.has(kShards))
+    in.ignore("see data_parallel_shard_degree");
+  else
+    take_shard_degree(in, rule);
+}
+
+void take_stored_type(Importing& in, const KeyRule&) {
+  if (in.value() == "float32")
+    in.ignore("as gxp");
+  else
+    in.refuse("gxp's parameters are float32: see mixed_precision_param");
+}
+
+void take_load_step(Importing& in, const KeyRule&) {
+  if (to_number(in.value()) == -1)
+    in.ignore("-1: the newest, as gxp");
+  else
+    in.refuse("gxp train --resume goes on from the newest checkpoint");
+}
+
+// torchtitan's own rule for a warm-up that is longer than the run.
+void take_warmup(Importing& in, const KeyRule& rule) {
+  const auto steps = in.number("training.steps");
+  const auto warmup = to_number(in.value());
+  in.take_value(rule.setting, steps && warmup && *warmup > *steps
+                                  ? "torchtitan lowers it to training.steps: do so"
+                                  : rule.note);
+}
+
 void take_resharding(Importing& in, const KeyRule&) {
   const std::string word = to_lower_words(in.value());
-  if (word == "default" || word == "always" || word == "never")
+  if (word == "never" && !in.has(kShards) && !in.has(kCopies))
+    in.map({{"parallel.strategy", "shard_grad_op"}});
+  else if (word == "default" || word == "always" || word == "never")
     in.ignore("with data_parallel_shard_degree");
   else
     in.refuse("default, always or never was expected");
 }
 
 void take_offload(Importing& in, const KeyRule&) {
-  if (is_true(in.value()))
+  if (in.is_switched_on())
     in.map({{"offload.optimizer", "memory"}, {"offload.parameters", "memory"}});
-  else
-    in.ignore("off");
 }
 
 void take_type(Importing& in, const KeyRule& rule) {
@@ -108,10 +146,7 @@ bool saves(const Importing& in) {
 void take_saving(Importing& in, const KeyRule&) {
   const std::string folder =
       in.has("checkpoint.folder") ? to_words(*in.find("checkpoint.folder")) : "checkpoint";
-  if (is_true(in.value()))
-    in.map({{"checkpoint.dir", folder}});
-  else
-    in.ignore("off");
+  if (in.is_switched_on()) in.map({{"checkpoint.dir", folder}});
 }
 
 void take_if_saved(Importing& in, const KeyRule& rule) {
@@ -188,7 +223,8 @@ constexpr KeyRule kRules[] = {
     {"debug.seed", act::take, "train.seed"},
     {"debug.deterministic", act::ignore, "", kAlways},
     {"debug.*", act::ignore, "", kMeaningless},
-    {"training.warmup_steps", act::take, "lr_schedule.warmup_steps", kOldSpelling},
+    {"training.warmup_steps", take_warmup, "lr_schedule.warmup_steps", kOldSpelling},
+    {"lr_scheduler.warmup_steps", take_warmup, "lr_schedule.warmup_steps"},
     {"training.local_batch_size", act::take, "train.micro_batch"},
     {"training.global_batch_size", take_global_batch},
     {"training.seq_len", act::take, "data.sequence"},
@@ -198,7 +234,7 @@ constexpr KeyRule kRules[] = {
     {"training.dataset", take_dataset},
     {"training.dataset_path", act::take, "data.train"},
     {"training.deterministic", act::ignore, "", kAlways},
-    {"training.dtype", act::ignore, "", "see mixed_precision_param"},
+    {"training.dtype", take_stored_type},
     {"training.enable_cpu_offload", take_offload},
     {"training.mixed_precision_param", take_type, "train.precision"},
     {"training.mixed_precision_reduce", take_type, "parallel.reduce_dtype"},
@@ -206,8 +242,7 @@ constexpr KeyRule kRules[] = {
     {"training.gc_debug", act::ignore, "", kMeaningless},
     {"training.compile", act::ignore, "", kNoCompiler},
     {"training.debug_moe_force_load_balance", act::ignore, "", "no experts in gxp"},
-    {"parallelism.data_parallel_replicate_degree", act::ignore, "",
-     "see data_parallel_shard_degree"},
+    {"parallelism.data_parallel_replicate_degree", take_copies},
     {"parallelism.data_parallel_shard_degree", take_shard_degree},
     {"parallelism.fsdp_reshard_after_forward", take_resharding},
     {"parallelism.tensor_parallel_degree", act::refuse_unless_one, "", "no tensor parallelism"},
@@ -228,6 +263,7 @@ constexpr KeyRule kRules[] = {
     {"checkpoint.folder", act::ignore, "", "with enable"},
     {"checkpoint.interval", take_if_saved, "checkpoint.every"},
     {"checkpoint.keep_latest_k", take_if_saved, "checkpoint.keep"},
+    {"checkpoint.load_step", take_load_step},
     {"checkpoint.interval_type", act::ignore, "", "gxp counts steps"},
     {"checkpoint.async_mode", take_async},
     {"checkpoint.export_dtype", take_export},
@@ -255,7 +291,8 @@ constexpr KeyRule kRules[] = {
     {"comm.train_timeout_seconds", act::take, "comm.timeout_s"},
     {"comm.trace_buf_size", act::ignore, "", "flight_recorder"},
     {"comm.*", act::ignore, "", "see comm.flight_recorder"},
-    {"fault_tolerance.enable", act::refuse_unless_off, "", "see --max-restarts"},
+    {"fault_tolerance.enable", act::refuse_unless_off, "",
+     "a lost rank ends the run, and --resume goes on"},
     {"fault_tolerance.*", act::ignore, "", "with enable"},
     {"memory_estimation.*", act::ignore, "", "gxp memcalc"},
     {"experimental.custom_import",

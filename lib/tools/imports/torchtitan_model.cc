@@ -99,7 +99,6 @@ constexpr KeyRule kModelRules[] = {
     {"optimizer.fused", act::ignore, "", kMeaningless},
     {"optimizer.early_step_in_backward", act::refuse_unless_off, "",
      "gxp clips by the global norm"},
-    {"lr_scheduler.warmup_steps", act::take, "lr_schedule.warmup_steps"},
     {"lr_scheduler.decay_ratio", take_decay_ratio},
     {"lr_scheduler.decay_type", take_decay_type},
     {"lr_scheduler.lr_min", take_lowest_rate},

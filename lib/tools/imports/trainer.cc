@@ -16,11 +16,7 @@ namespace {
 constexpr std::string_view kHub = "no uploads";
 
 void take_precision(Importing& in, const KeyRule& rule) {
-  if (!is_true(in.value())) {
-    in.ignore("off");
-    return;
-  }
-  in.map({{"train.precision", std::string(rule.setting)}}, rule.note);
+  if (in.is_switched_on()) in.map({{"train.precision", std::string(rule.setting)}}, rule.note);
 }
 
 void take_bucket(Importing& in, const KeyRule& rule) {
@@ -44,17 +40,11 @@ void take_order(Importing& in, const KeyRule& rule) {
 }
 
 void take_recompute(Importing& in, const KeyRule& rule) {
-  if (is_true(in.value()))
-    in.map({{std::string(rule.setting), "full"}});
-  else
-    in.ignore("off");
+  if (in.is_switched_on()) in.map({{std::string(rule.setting), "full"}});
 }
 
 void take_cpu(Importing& in, const KeyRule& rule) {
-  if (is_true(in.value()))
-    in.map({{std::string(rule.setting), "cpu"}});
-  else
-    in.ignore("off");
+  if (in.is_switched_on()) in.map({{std::string(rule.setting), "cpu"}});
 }
 
 void take_resume(Importing& in, const KeyRule& rule) {
@@ -67,10 +57,7 @@ void take_resume(Importing& in, const KeyRule& rule) {
 }
 
 void take_flag(Importing& in, const KeyRule& rule) {
-  if (is_true(in.value()))
-    in.map({{std::string(rule.setting), true}});
-  else
-    in.ignore("off");
+  if (in.is_switched_on()) in.map({{std::string(rule.setting), true}});
 }
 
 std::vector<std::string> words_of_fsdp(const SourceTree& value) {
@@ -86,6 +73,13 @@ std::vector<std::string> words_of_fsdp(const SourceTree& value) {
   return words;
 }
 
+// fsdp_config's reshard_after_forward, false.
+bool keeps_gathered(const Importing& in) {
+  const SourceTree* value = in.find("fsdp_config.reshard_after_forward");
+  if (value == nullptr) value = in.find("fsdp_config.fsdp_reshard_after_forward");
+  return value != nullptr && is_false(*value);
+}
+
 void take_fsdp(Importing& in, const KeyRule&) {
   if (is_false(in.value())) {
     in.ignore("off");
@@ -96,6 +90,8 @@ void take_fsdp(Importing& in, const KeyRule&) {
     if (word == "offload") {
       settings.insert(settings.end(),
                       {{"offload.optimizer", "memory"}, {"offload.parameters", "memory"}});
+    } else if (word == "full_shard" && keeps_gathered(in)) {
+      settings.emplace_back("parallel.strategy", "shard_grad_op");
     } else if (word == "full_shard" || word == "shard_grad_op" || word == "hybrid_shard" ||
                word == "no_shard") {
       settings.emplace_back("parallel.strategy", word);
@@ -121,6 +117,21 @@ bool is_sharded(const Importing& in) {
   return value != nullptr && !is_false(*value);
 }
 
+// Whether accelerate knows it, or transformers alone.
+bool is_fsdp_key(std::string_view name) {
+  const auto rules = accelerate::fsdp_rules();
+  return std::ranges::find(rules, name, &KeyRule::key) != rules.end() ||
+         name.starts_with("fsdp_config.xla");
+}
+
+void take_wrap_size(Importing& in, std::string_view note) {
+  const ConvertedValue size = convert_to("parallel.wrap_min_params", in.value());
+  if (size.value)
+    in.change({{"parallel.wrap", "size"}, {"parallel.wrap_min_params", *size.value}}, note);
+  else
+    in.refuse(size.problem);
+}
+
 // fsdp_config: what is as gxp does it is ignored.
 void take_fsdp_key(Importing& in, const KeyRule& rule) {
   const std::string_view note = "the keys of accelerate's fsdp_config without their prefix";
@@ -128,15 +139,22 @@ void take_fsdp_key(Importing& in, const KeyRule& rule) {
   const std::string word = to_lower_words(in.value());
   if (!is_sharded(in)) {
     in.ignore("fsdp is off");
+  } else if (!is_fsdp_key(in.name())) {
+    in.unknown("unknown key", true);
+  } else if (key.ends_with("reshard_after_forward")) {
+    in.ignore("decides the strategy, with fsdp");
+  } else if (key.ends_with("offload_params") && is_true(in.value())) {
+    in.change({{"offload.optimizer", "memory"}, {"offload.parameters", "memory"}}, note);
+  } else if (key.ends_with("state_dict_type") && word == "full_state_dict") {
+    in.change({{"checkpoint.layout", "full"}}, note);
   } else if (key.ends_with("backward_prefetch") && word == "backward_post") {
     in.change({{"parallel.backward_prefetch", "post"}}, note);
   } else if (key.ends_with("backward_prefetch") && word.starts_with("no")) {
     in.change({{"parallel.backward_prefetch", "none"}}, note);
   } else if (key.ends_with("forward_prefetch")) {
-    in.change({{"parallel.forward_prefetch", is_true(in.value())}}, note);
+    in.take_value("parallel.forward_prefetch", note, true);
   } else if (key.ends_with("min_num_params") && !is_false(in.value())) {
-    in.take_value("parallel.wrap_min_params", note, true);
-    in.set("parallel.wrap", "size");
+    take_wrap_size(in, note);
   } else if (key.ends_with("activation_checkpointing") && is_true(in.value())) {
     in.change({{"train.recompute", "full"}}, note);
   } else if (key.starts_with("xla") && !is_false(in.value())) {
@@ -163,7 +181,14 @@ constexpr KeyRule kRules[] = {
     {"optim_args", act::refuse_unless_off, "", "give them in [optim]"},
     {"optim_target_modules", act::refuse_unless_off, "", "no GaLore"},
     {"adafactor", act::refuse_unless_off, "", "gxp's adafactor has other defaults: set [optim]"},
-    {"max_grad_norm", act::take, "optim.clip"},
+    {"max_grad_norm",
+     [](Importing& in, const KeyRule& rule) {
+       if (in.value().is_null())
+         in.map({{std::string(rule.setting), 0.0}}, "null: no clipping");
+       else
+         in.take_value(rule.setting);
+     },
+     "optim.clip"},
     {"label_smoothing_factor",
      [](Importing& in, const KeyRule&) {
        if (is_false(in.value()))
@@ -220,6 +245,8 @@ constexpr KeyRule kRules[] = {
     {"deepspeed", take_deepspeed},
     {"accelerator_config.split_batches", act::refuse_unless_off, "",
      "gxp's batch is that of one rank"},
+    {"accelerator_config.gradient_accumulation_kwargs.num_steps", act::refuse_unless_one, "",
+     "set gradient_accumulation_steps"},
     {"accelerator_config.*", act::ignore, "", kMeaningless},
     {"parallelism_config.*", act::refuse_unless_one, "", "tensor, context or sequence parallelism"},
     {"torch_compile", act::ignore, "", kNoCompiler},
@@ -286,7 +313,9 @@ void add_defaults(Importing& in) {
   preset("adam_beta2", "optim.beta2", 0.999);
   preset("max_grad_norm", "optim.clip", 1.0);
   preset("seed", "train.seed", int64_t{42});
-  if (saves(in)) preset("save_steps", "checkpoint.every", int64_t{500});
+  // What stands for an epoch, too, until its steps are known.
+  if (saves(in) || in.word("save_strategy") == "epoch")
+    preset("save_steps", "checkpoint.every", int64_t{500});
   preset("logging_steps", "train.log_every", int64_t{500});
   preset("save_total_limit", "checkpoint.keep", int64_t{0});
   if (!counts_steps(in))

@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <vector>
 
 #include "lib/base/error.h"
 #include "lib/base/text/ascii.h"
@@ -72,7 +73,7 @@ SourceTree to_integer(std::string_view word) {
 
 SourceTree to_scalar(const YAML::Node& node) {
   const std::string& word = node.Scalar();
-  if (node.Tag() == "!") return word;  // quoted
+  if (node.Tag() == "!" || node.Tag() == "tag:yaml.org,2002:str") return word;  // quoted, or !!str
   if (word.empty() || word == "~" || is_one_of(word, {"null"})) return nullptr;
   if (is_one_of(word, {"yes", "true", "on"})) return true;
   if (is_one_of(word, {"no", "false", "off"})) return false;
@@ -93,6 +94,7 @@ class YamlReader {
   SourceTree to_tree(const YAML::Node& node, int depth) {
     if (depth > kMaxSourceDepth) wrong(node, fmt::format("nested deeper than {}", kMaxSourceDepth));
     if (++nodes_ > kMaxNodes) wrong(node, fmt::format("more than {} values", kMaxNodes));
+    check_tag(node);
     if (node.IsMap()) return to_object(node, depth);
     if (node.IsSequence()) {
       SourceTree list = SourceTree::array();
@@ -103,6 +105,18 @@ class YamlReader {
   }
 
  private:
+  // "?" and "!" are of values without a tag.
+  void check_tag(const YAML::Node& node) const {
+    constexpr std::array<std::string_view, 7> kTags = {"str",  "int", "float", "bool",
+                                                       "null", "map", "seq"};
+    constexpr std::string_view kPrefix = "tag:yaml.org,2002:";
+    const std::string& tag = node.Tag();
+    if (tag.empty() || tag == "?" || tag == "!") return;
+    if (!tag.starts_with(kPrefix) ||
+        std::ranges::find(kTags, std::string_view(tag).substr(kPrefix.size())) == kTags.end())
+      wrong(node, fmt::format("the tag '{}' is none of YAML's own", tag));
+  }
+
   [[noreturn]] void wrong(const YAML::Node& node, std::string_view what) const {
     fail(ErrorKind::kConfig, "{}:{}: {}", path_, node.Mark().line + 1, what);
   }
@@ -126,7 +140,9 @@ class YamlReader {
 
 SourceTree parse_yaml_tree(const std::string& text, const std::string& path) {
   try {
-    return YamlReader(path).to_tree(YAML::Load(text), 0);
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.size() > 1) fail(ErrorKind::kConfig, "{}: holds more than one document", path);
+    return YamlReader(path).to_tree(documents.empty() ? YAML::Node() : documents[0], 0);
   } catch (const YAML::ParserException& error) {
     fail(ErrorKind::kConfig, "{}:{}: {}", path, error.mark.line + 1, error.msg);
   } catch (const YAML::Exception& error) {

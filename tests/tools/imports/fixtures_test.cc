@@ -112,9 +112,10 @@ TEST_CASE("an import gives the settings, the defaults and the batch that are exp
     SourceTree written = got["source_defaults"];
     written.update(got["settings"]);
     SourceTree presets = expected.value("source_defaults", SourceTree::object());
-    // The scheduler of the DeepSpeed file wins over that of the arguments; nothing is saved by steps.
-    if (sample.file.filename() == "deepspeed.json") presets.erase("lr_schedule.name");
-    if (sample.file.filename() == "epochs.json") presets.erase("checkpoint.every");
+    // What is expected is of this file alone; but if the DeepSpeed file that it names has a scheduler,
+    // transformers (integrations/deepspeed.py, deepspeed_optim_sched()) never builds the Trainer's.
+    if (names_another_file(expected) && got["settings"].contains("lr_schedule.name"))
+      presets.erase("lr_schedule.name");
     CHECK(missing_of(presets, written).dump() == "{}");
     if (expected.contains("batch"))
       CHECK(missing_of(expected["batch"], got["batch"]).dump() == "{}");

@@ -150,7 +150,7 @@ TEST_CASE("steps that only the data decides are not forgotten", "[imports]") {
   CHECK(std::ranges::any_of(problems, [](const std::string& problem) {
     return problem.find("train.steps: must be positive") != std::string::npos;
   }));
-  const std::vector<std::string> sets = {"train.steps=7", "data.train=a.txt"};
+  const std::vector<std::string> sets = {"train.steps=7", "data.train=a.txt", "model.layers=2"};
   CHECK(remaining_problems(to_run_file(result, sets), "run.toml").empty());
 }
 
