@@ -9,10 +9,9 @@
 #include "cmd/documents.h"
 #include "cmd/exit_codes.h"
 #include "cmd/manual.h"
+#include "cmd/other_options.h"
 #include "lib/base/error.h"
 #include "lib/base/text/near_match.h"
-#include "lib/config/other_names.h"
-#include "lib/config/settings.h"
 
 namespace gxp {
 namespace {
@@ -56,42 +55,6 @@ std::string exit_code_help() {
   return text;
 }
 
-// "; use --set optim.lr=VALUE" for --lr or --learning-rate, where `app` has --set for that setting; ""
-// if no setting has this name.
-std::string setting_remedy(const CLI::App& app, const std::string& option) {
-  const CLI::Option* set = app.get_option_no_throw("--set");
-  if (set == nullptr) return "";
-  std::string name = setting_for_option(option.substr(std::min(option.size(), size_t{2})));
-  for (const Setting& setting : settings()) {
-    if (!setting.option.names.empty() && setting.option.names.ends_with(option))
-      name = setting.name();
-  }
-  const bool only_comm = set->get_type_name().starts_with("comm.");
-  if (name.empty() || (only_comm && !name.starts_with("comm."))) return "";
-  return fmt::format("; use --set {}=VALUE", name);
-}
-
-// Names of options as other launchers have them.
-struct OtherOption {
-  std::string_view theirs, ours;
-};
-constexpr OtherOption kOtherOptions[] = {{"--nproc-per-node", "--nproc"},
-                                         {"--num-gpus", "--nproc"},
-                                         {"--num-nodes", "--nnodes"},
-                                         {"--num-machines", "--nnodes"},
-                                         {"--machine-rank", "--node-rank"}};
-
-// "--nproc_per_node=2" as "--nproc=2", and other options with '_' for '-'.
-std::string to_own_option(const std::string& argument) {
-  if (!argument.starts_with("--")) return argument;
-  const size_t end = std::min(argument.find('='), argument.size());
-  std::string name = argument.substr(0, end);
-  std::ranges::replace(name, '_', '-');
-  const auto* const other = std::ranges::find(kOtherOptions, name, &OtherOption::theirs);
-  if (other != std::end(kOtherOptions)) name = other->ours;
-  return name + argument.substr(end);
-}
-
 // The message for the first argument that nothing has taken.
 std::string explain_leftover(const CLI::App& app) {
   const CLI::App* place = &app;
@@ -102,7 +65,7 @@ std::string explain_leftover(const CLI::App& app) {
   if (leftover.empty()) return "unexpected argument";
   const std::string word = leftover[0].substr(0, leftover[0].find('='));
   if (word.starts_with('-')) {
-    const std::string remedy = setting_remedy(*place, word);
+    const std::string remedy = remedy_for_option(*place, word);
     return fmt::format("unknown option '{}'{}", word,
                        remedy.empty() ? did_you_mean(word, option_names(*place)) : remedy);
   }
@@ -114,7 +77,8 @@ std::string explain_leftover(const CLI::App& app) {
 
 void parse(CLI::App& app, std::vector<std::string> arguments) {
   const auto options_end = std::ranges::find(arguments, "--");
-  std::transform(arguments.begin(), options_end, arguments.begin(), to_own_option);
+  std::transform(arguments.begin(), options_end, arguments.begin(),
+                 [&](const std::string& argument) { return to_own_option(app, argument); });
   std::ranges::reverse(arguments);  // the order that CLI11 takes
   try {
     app.parse(std::move(arguments));

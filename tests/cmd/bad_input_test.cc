@@ -267,15 +267,25 @@ TEST_CASE("bad input is told in one line with the documented exit code", "[cmd]"
 }
 
 TEST_CASE("a wrong command line is told in one line with exit code 2", "[cmd]") {
-  const auto [arguments, words] = GENERATE(
-      table<Arguments, std::string>({{{"trian"}, "unknown command 'trian'; did you mean 'train'?"},
-                                     {{"train", "run.toml", "--nprocs", "2"},
-                                      "unknown option '--nprocs'; did you mean '--nproc'?"},
-                                     {{"train", "run.toml", "--nproc", "0"}, "--nproc"},
-                                     {{"train", "run.toml", "--learning-rate", "1"},
-                                      "unknown option '--learning-rate'; use --set optim.lr=VALUE"},
-                                     {{"train", "run.toml", "--nproc_per_node", "0"}, "--nproc"},
-                                     {{"train"}, "RUN.toml is required"}}));
+  const auto [arguments, words] = GENERATE(table<Arguments, std::string>(
+      {{{"trian"}, "unknown command 'trian'; did you mean 'train'?"},
+       {{"train", "run.toml", "--nprocs", "2"},
+        "unknown option '--nprocs'; did you mean '--nproc'?"},
+       {{"train", "run.toml", "--nproc", "0"}, "--nproc"},
+       {{"train", "run.toml", "--learning-rate", "1"},
+        "unknown option '--learning-rate'; use --set optim.lr=VALUE"},
+       {{"train", "run.toml", "--nproc_per_node", "0"}, "--nproc"},
+       {{"train", "run.toml", "--master_addr", "h"},
+        "unknown option '--master-addr'; use --master HOST:PORT"},
+       {{"train", "run.toml", "--num_processes=2"},
+        "'--num-processes'; use --nproc: the ranks of one host"},
+       {{"train", "run.toml", "--deepspeed", "ds.json"},
+        "unknown option '--deepspeed'; use --import FILE"},
+       {{"train", "run.toml", "--clip-grad", "1"},
+        "unknown option '--clip-grad'; use --set optim.clip=VALUE"},
+       {{"memcalc", "--params", "1e6", "--precision", "int4"}, "--precision"},
+       {{"allreduce-test", "--warmup_iters", "-1"}, "--warmup_iters"},
+       {{"train"}, "RUN.toml is required"}}));
   check_failure(run_gxp(arguments), 2, {words});
 }
 

@@ -16,7 +16,10 @@ constexpr std::string_view kSameWords[][5] = {
     {"fp16", "f16", "float16", "half"},
     {"int8", "i8"},
     {"fullshard", "fsdp", "fsdp2", "fullyshard"},
-    {"hybridshard", "hsdp"},
+    {"hybridshard", "hsdp", "hybrid"},
+    {"zero1", "stage1", "zerostage1"},
+    {"zero2", "stage2", "zerostage2"},
+    {"zero3", "stage3", "zerostage3"},
     {"ddp", "dataparallel"},
     {"cuda", "gpu"},
     {"huggingface", "hf", "transformers"},
@@ -40,7 +43,7 @@ std::optional<std::string_view> find_word(std::span<const std::string_view> word
                                           std::string_view given) {
   const auto exact = std::ranges::find(words, given);
   if (exact != words.end()) return *exact;
-  const std::string plain = without_hyphens(given);
+  const std::string plain = without_hyphens(given.substr(given.starts_with("torch.") ? 6 : 0));
   if (plain.empty()) return std::nullopt;
   std::optional<std::string_view> found;
   for (const std::string_view word : words) {

@@ -47,8 +47,7 @@ void take_scale(Importing& in, const KeyRule& rule) {
 
 void take_gradient_type(Importing& in, const KeyRule& rule) {
   constexpr std::array<std::string_view, 3> kTypes = {"fp32", "bf16", "fp16"};
-  const std::string given = to_words(in.value());
-  const auto type = find_word(kTypes, given.substr(given.starts_with("torch.") ? 6 : 0));
+  const auto type = find_word(kTypes, to_words(in.value()));
   if (in.value().is_null())
     in.ignore("not set");
   else if (type)

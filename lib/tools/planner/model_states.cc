@@ -8,6 +8,7 @@
 #include "lib/arch/optimizers.h"
 #include "lib/base/find_row.h"
 #include "lib/base/state_block.h"
+#include "lib/base/text/word_aliases.h"
 
 namespace gxp {
 namespace {
@@ -107,7 +108,8 @@ std::span<const OptimizerState> optimizer_states() {
 }
 
 const Precision& find_precision(std::string_view name) {
-  return find_row(kPrecisions, name, "--precision");
+  const auto word = find_word(row_names(kPrecisions), name);  // also "bfloat16"
+  return find_row(kPrecisions, word.value_or(name), "--precision");
 }
 
 const OptimizerState& find_optimizer_state(std::string_view name) {
