@@ -25,7 +25,9 @@ void add_exchange_options(CLI::App& app, ExchangeOptions& options, CLI::Option* 
     app.add_option("--export", options.export_to,
                    "Instead of training, write the settings of RUN.toml for another launcher")
         ->type_name("deepspeed")
-        ->check(CLI::IsMember({"deepspeed"}))
+        ->check([](const std::string& text) {
+          return text == "deepspeed" ? "" : "must be deepspeed; it is '" + text + "'";
+        })
         ->excludes(import);
     app.add_option("-o,--output", options.output, "Write what --import or --export makes to FILE")
         ->type_name("FILE")
