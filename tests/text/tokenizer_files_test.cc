@@ -73,6 +73,8 @@ TEST_CASE("a block of tokenizer.json that is not as it must be is refused", "[te
       {R"({"normalizer": {"type": "Nmt"}})", ErrorKind::kConfig, "its normalizer is Nmt"},
       {R"({"normalizer": {"type": "Replace", "pattern": {"String": ""}, "content": ""}})",
        ErrorKind::kConfig, "empty pattern"},
+      {R"({"normalizer": {"type": "Replace", "pattern": {"Regex": "a*|b"}, "content": "-"}})",
+       ErrorKind::kConfig, "which may match nothing"},
       {R"({"pre_tokenizer": {"type": "UnicodeScripts"}})", ErrorKind::kConfig, "UnicodeScripts"},
       {R"({"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "\\Ka"}, "behavior": "Isolated", "invert": false}})",
        ErrorKind::kConfig, "\\K"},

@@ -8,9 +8,12 @@ std::unique_ptr<NormalizerStep> read_replace(const Json& step, const std::string
   const PatternJson pattern = read_pattern(step, where);
   std::string content = to_text(member(step, "content", where), where);
   if (!pattern.is_regex) return make_replace_text(pattern.text, std::move(content));
-  return make_replace_pattern(
-      std::make_unique<TextPattern>(pattern.text, PatternDialect::kOniguruma, where),
-      std::move(content));
+  auto compiled = std::make_unique<TextPattern>(pattern.text, PatternDialect::kOniguruma, where);
+  // The tokenizers library inserts the content twice where a text begins with such a match.
+  if (compiled->may_match_empty())
+    fail(ErrorKind::kConfig, "{}: its normalizer replaces the pattern {}, which may match nothing",
+         where, pattern.text);
+  return make_replace_pattern(std::move(compiled), std::move(content));
 }
 
 std::unique_ptr<NormalizerStep> read_step(const Json& step, const std::string& where) {

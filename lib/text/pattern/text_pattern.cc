@@ -80,6 +80,12 @@ TextPattern::TextPattern(std::string_view pattern, PatternDialect dialect, const
 
 TextPattern::~TextPattern() = default;
 
+bool TextPattern::may_match_empty() const {
+  uint32_t may = 0;
+  pcre2_pattern_info(code_->code, PCRE2_INFO_MATCHEMPTY, &may);
+  return may != 0;
+}
+
 void TextPattern::cut(std::string_view text, MatchMemory& memory,
                       std::vector<TextSegment>& out) const {
   const MatchMemory::Handles& handles = *memory.handles_;

@@ -39,6 +39,9 @@ class TextPattern {
   TextPattern(const TextPattern&) = delete;
   TextPattern& operator=(const TextPattern&) = delete;
 
+  // Whether some text may make it match nothing.
+  [[nodiscard]] bool may_match_empty() const;
+
   // Appends the matches, from the left, each the first alternative that succeeds, and what lies
   // between them; together they are all of the text, which is valid UTF-8. A match may be empty; it
   // never follows another at once. kConfig: the pattern needs more steps or memory than gxp allows.

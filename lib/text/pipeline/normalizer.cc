@@ -73,23 +73,12 @@ class ReplacePatternStep final : public NormalizerStep {
       if (!segment.is_match) {
         out.append(part);
       } else {
-        out.append(content_, source_of(text, segment));
+        out.append(content_, text.source(segment.begin, segment.end));
       }
     }
   }
 
  private:
-  // An empty match lies at the border of a character.
-  static ByteSpan source_of(TextView text, const TextSegment& match) {
-    if (match.begin < match.end) return text.source(match.begin, match.end);
-    if (text.empty()) return {text.start, text.start};
-    const bool is_end = match.begin == text.size();
-    const ByteSpan next =
-        text.source(match.begin - (is_end ? 1 : 0), match.begin + (is_end ? 0 : 1));
-    const uint32_t at = is_end ? next.end : next.begin;
-    return {at, at};
-  }
-
   std::unique_ptr<TextPattern> pattern_;
   std::string content_;
 };
