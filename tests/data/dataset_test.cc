@@ -1,5 +1,6 @@
 #include "lib/data/dataset.h"
 
+#include <filesystem>
 #include <functional>
 #include <span>
 
@@ -36,6 +37,22 @@ TEST_CASE("a stream is cut into windows that share one token", "[data]") {
   CHECK(sample_at(data, 0).targets == Tokens{'b', 'c', 'd', 'e'});
   CHECK(sample_at(data, 1).tokens == Tokens{'e', 'f', 'g', 'h'});
   CHECK(sample_at(data, 1).targets == Tokens{'f', 'g', 'h', 'i'});
+}
+
+TEST_CASE("a directory is the files in it that are not hidden", "[data]") {
+  const TokenDirectory dir;
+  dir.write("b.txt", "bcdef");
+  dir.write("a.txt", "abcde");
+  dir.write(".hidden.txt", "hidden");
+  std::filesystem::create_directory(dir / ".cache");
+  const Dataset data({dir.path()}, 4, 256);
+  REQUIRE(data.sample_count() == 2);
+  CHECK(sample_at(data, 0).tokens == Tokens{'a', 'b', 'c', 'd'});
+  CHECK(sample_at(data, 1).tokens == Tokens{'b', 'c', 'd', 'e'});
+  std::filesystem::create_directory(dir / "more");
+  const Caught caught = error_of([&] { Dataset({dir.path()}, 4, 256); });
+  CHECK(caught.kind == ErrorKind::kConfig);
+  CHECK(caught.says("has the directory more, whose files would be left out"));
 }
 
 TEST_CASE("a row of an i32 file is a sample as it is", "[data]") {

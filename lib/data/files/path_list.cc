@@ -20,11 +20,18 @@ std::vector<std::string> match(const std::string& pattern) {
   return paths;
 }
 
-std::vector<std::string> files_in(const std::string& directory) {
+// Without hidden files, which patterns do not match either.
+std::vector<std::string> files_in(const std::string& directory, const std::string& setting) {
   std::error_code error;
   std::vector<std::string> paths;
   for (auto entry = std::filesystem::directory_iterator(directory, error);
        !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    if (entry->path().filename().string().starts_with('.')) continue;
+    if (entry->is_directory())
+      fail(ErrorKind::kConfig,
+           "{}: directory {} has the directory {}, whose files would be left out; name them by a "
+           "pattern such as '{}/*/*.jsonl'",
+           setting, directory, entry->path().filename().string(), directory);
     if (entry->is_regular_file()) paths.push_back(entry->path().string());
   }
   if (error) fail(ErrorKind::kIo, "list directory {}: {}", directory, error.message());
@@ -47,7 +54,7 @@ std::vector<std::string> without_indices(std::vector<std::string> paths) {
 std::vector<std::string> expand_path(const std::string& path, const std::string& setting) {
   std::error_code ignored;  // what cannot be examined is reported where it is opened
   if (std::filesystem::is_directory(path, ignored)) {
-    auto files = without_indices(files_in(path));
+    auto files = without_indices(files_in(path, setting));
     if (files.empty()) fail(ErrorKind::kConfig, "{}: directory {} has no files", setting, path);
     return files;
   }
