@@ -57,16 +57,16 @@ class ExampleReader {
   }
 
   Conversation read_prompt_and_completion(const JinjaValue& prompt, const JinjaValue& completion) {
+    add_system();
     add_all(prompt, false);
-    add_all(completion, true);
+    add_all(completion, true, false);
     return finish();
   }
 
   Conversation read_alpaca() {
     const JinjaValue* history = find_member(object_, "history");
     if (history != nullptr && is_true(*history))
-      fail(ErrorKind::kCorrupt, "{}: Alpaca examples with a history are not supported",
-           where_);
+      fail(ErrorKind::kCorrupt, "{}: Alpaca examples with a history are not supported", where_);
     add_system();
     std::string question = text_member(object_, "instruction", where_);
     if (find_member(object_, "input") != nullptr) {
@@ -86,13 +86,13 @@ class ExampleReader {
     if (!system.empty()) add(message_of("system", system), false);
   }
 
-  void add_all(const JinjaValue& messages, bool count) {
+  void add_all(const JinjaValue& messages, bool count, bool is_first = true) {
     const JinjaList* list = messages.list();
     if (list == nullptr)
       fail(ErrorKind::kCorrupt, "{}: a list of messages was expected, not a {}", where_,
            kind_of(messages));
     if (list->items.empty()) fail(ErrorKind::kCorrupt, "{}: there are no messages", where_);
-    const bool has_system = !list_.items.empty() && trained_.size() == 1 && count;
+    const bool has_system = trained_.size() == 1 && is_first;
     for (const JinjaValue& message : list->items) {
       if (message.dict() == nullptr)
         fail(ErrorKind::kCorrupt, "{}: {} is a {}, not an object", where_, place(),
@@ -113,7 +113,10 @@ class ExampleReader {
 
   // ShareGPT's members by the names that templates know; all others stay.
   JinjaDict with_role(const JinjaDict& message) {
-    if (find_member(message, "from") == nullptr || message.find("role") != nullptr) return message;
+    if (find_member(message, "from") == nullptr) return message;
+    if (message.find("role") != nullptr || message.find("content") != nullptr)
+      fail(ErrorKind::kCorrupt, "{}: {} has both from or value and role or content", where_,
+           place());
     const std::string& from = text_member(message, "from", where_ + ", " + place());
     const auto* const known =
         std::ranges::find(kShareGptRoles, from, [](const auto& row) { return row.first; });
@@ -150,8 +153,8 @@ class ExampleReader {
     const std::string kind = type == nullptr || type->text() == nullptr ? "" : *type->text();
     const JinjaValue* text = kind == "text" ? part.dict()->find("text") : nullptr;
     if (text == nullptr || text->text() == nullptr)
-      fail(ErrorKind::kCorrupt, "{}: {} has a part of type '{}'; only text is supported",
-           where_, place(), kind);
+      fail(ErrorKind::kCorrupt, "{}: {} has a part of type '{}'; only text is supported", where_,
+           place(), kind);
   }
 
   // OpenAI's weight of a message: 0 or 1.
@@ -162,13 +165,24 @@ class ExampleReader {
     const std::optional<double> value = weight->number();
     if (!value || (*value != 0 && *value != 1) || (*value == 1 && !is_assistant))
       fail(ErrorKind::kCorrupt,
-           "{}: the weight of {} is not supported: 0 and, of an assistant, 1 are", where_,
-           place());
+           "{}: the weight of {} is not supported: 0 and, of an assistant, 1 are", where_, place());
     return *value == 1;
+  }
+
+  // Other programs' names for what the weight says.
+  void refuse_other_weights(const JinjaDict& message) {
+    for (const char* name : {"train", "train_detail", "training", "training_detail", "loss", "mask",
+                             "masked", "loss_mask"})
+      if (find_member(message, name) != nullptr)
+        fail(
+            ErrorKind::kCorrupt,
+            "{}: {} has '{}', which gxp does not read; its weight, 0 or 1, tells whether it counts",
+            where_, place(), name);
   }
 
   void add(JinjaDict message, bool count) {
     const std::string& role = text_member(message, "role", where_ + ", " + place());
+    refuse_other_weights(message);
     check_content(message, role);
     const bool counts = read_weight(message, role) && count;
     list_.items.emplace_back(std::move(message));
@@ -214,12 +228,16 @@ class ExampleReader {
 ChatExample read_pair(const JinjaDict& object, const std::string& where) {
   const JinjaValue& prompt = *find_member(object, "prompt");
   const JinjaValue& completion = *find_member(object, "completion");
-  if (prompt.text() != nullptr && completion.text() != nullptr)
+  const bool are_texts = prompt.text() != nullptr && completion.text() != nullptr;
+  for (const char* name : {"label", "system"})
+    if (find_member(object, name) != nullptr && (are_texts || name == std::string_view("label")))
+      fail(ErrorKind::kCorrupt,
+           "{}: there is a {} beside prompt and completion, which gxp does not use", where, name);
+  if (are_texts)
     return {ChatKind::kPromptCompletion, PromptCompletion{*prompt.text(), *completion.text()}};
   if (prompt.text() != nullptr || completion.text() != nullptr)
-    fail(ErrorKind::kCorrupt,
-         "{}: prompt is a {} and completion a {}; both must be of one kind", where,
-         kind_of(prompt), kind_of(completion));
+    fail(ErrorKind::kCorrupt, "{}: prompt is a {} and completion a {}; both must be of one kind",
+         where, kind_of(prompt), kind_of(completion));
   return {ChatKind::kPromptCompletionChat,
           ExampleReader(object, where).read_prompt_and_completion(prompt, completion)};
 }

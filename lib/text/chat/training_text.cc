@@ -17,6 +17,18 @@ const std::string& role_of(const JinjaValue& message) {
   return *message.dict()->find("role")->text();
 }
 
+// It has each of these names in a template.
+void check_reasoning_is_rendered(const JinjaTemplate& jinja, const JinjaDict& message) {
+  constexpr std::array<const char*, 3> kNames = {"reasoning_content", "thinking", "reasoning"};
+  if (std::ranges::any_of(kNames, [&](const char* name) { return jinja.mentions(name); })) return;
+  for (const char* name : kNames) {
+    const JinjaValue* reasoning = message.find(name);
+    if (reasoning != nullptr && is_true(*reasoning))
+      fail(ErrorKind::kCorrupt, "a message has {}, which the {} does not render", name,
+           jinja.name());
+  }
+}
+
 // What templates without a place for it would leave out in silence.
 void check_is_rendered(const JinjaTemplate& jinja, const Conversation& conversation) {
   constexpr std::array<std::string_view, 8> kRoles = {
@@ -31,11 +43,69 @@ void check_is_rendered(const JinjaTemplate& jinja, const Conversation& conversat
         fail(ErrorKind::kCorrupt, "a message has {}, which the {} does not render", name,
              jinja.name());
     }
+    check_reasoning_is_rendered(jinja, *message.dict());
   }
   for (const char* name : {"tools", "documents"})
     if (conversation.variables.find(name) != nullptr && !jinja.mentions(name))
       fail(ErrorKind::kCorrupt, "the conversation has {}, which the {} does not render", name,
            jinja.name());
+}
+
+bool has_words(const JinjaValue& message) {
+  const JinjaValue* content = message.dict()->find("content");
+  if (content == nullptr || content->is_none()) return false;
+  const auto is_blank = [](std::string_view text) {
+    return text.find_first_not_of(" \t\n\v\f\r") == std::string_view::npos;
+  };
+  if (content->text() != nullptr) return !is_blank(*content->text());
+  return !std::ranges::all_of(content->list()->items, [&](const JinjaValue& part) {
+    return is_blank(*part.dict()->find("text")->text());
+  });
+}
+
+// The message with another text in each place.
+JinjaDict with_other_words(const JinjaDict& message) {
+  constexpr const char* kOther = "\x01";
+  JinjaDict changed = message;
+  const JinjaList* parts = message.find("content")->list();
+  if (parts == nullptr) {
+    changed.set("content", kOther);
+    return changed;
+  }
+  JinjaList others;
+  for (const JinjaValue& part : parts->items) {
+    JinjaDict other = *part.dict();
+    other.set("text", kOther);
+    others.items.emplace_back(std::move(other));
+  }
+  changed.set("content", std::move(others));
+  return changed;
+}
+
+bool depends_on_words(const ChatTemplate& chat, const Conversation& conversation, size_t at,
+                      const std::string& text) {
+  JinjaList others = *conversation.messages.list();
+  others.items[at] = with_other_words(*others.items[at].dict());
+  try {
+    return chat.render(std::move(others), false, conversation.variables).text != text;
+  } catch (const Error&) {
+    return true;  // the template has looked at the words
+  }
+}
+
+// Templates may pass over the messages of roles for which they have no branch. A system's message is
+// where they decide to have it: some render it only for the last question.
+void check_words_are_rendered(const ChatTemplate& chat, const Conversation& conversation,
+                              const std::string& text) {
+  for (size_t at = 0; at < messages_of(conversation).size(); ++at) {
+    const JinjaValue& message = messages_of(conversation)[at];
+    const std::string& role = role_of(message);
+    if (role == "user" || role == "assistant" || role == "system" || !has_words(message)) continue;
+    if (!depends_on_words(chat, conversation, at, text))
+      fail(ErrorKind::kCorrupt,
+           "message {}, of the role '{}', has a text that the {} does not render", at + 1, role,
+           chat.jinja().name());
+  }
 }
 
 std::vector<ByteSpan> tagged_spans(const std::vector<ByteSpan>& spans,
@@ -112,6 +182,7 @@ TrainingText render_for_training(const ChatTemplate& chat, const Conversation& c
     check_is_rendered(chat.jinja(), conversation);
     JinjaOutput output = chat.render(conversation.messages, false, conversation.variables);
     TrainingText result{.text = std::move(output.text), .trained = {}};
+    check_words_are_rendered(chat, conversation, result.text);
     result.trained = chat.jinja().has_generation()
                          ? tagged_spans(output.generation, conversation)
                          : PrefixSpans(chat, conversation, result.text).find();

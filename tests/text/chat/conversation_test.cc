@@ -108,6 +108,21 @@ TEST_CASE("bad examples are refused with the reason and the place", "[text]") {
        "message 1 is from 'judge', which is not known"},
       {R"({"conversations": [{"from": "human"}]})", "message 1 has no content"},
       {R"({"prompt": "x", "completion": [)" + kAssistant + "]}", "both must be of one kind"},
+      {R"({"system": "s", "prompt": "x", "completion": "y"})",
+       "a system beside prompt and completion"},
+      {R"({"prompt": "x", "completion": "y", "label": false})",
+       "a label beside prompt and completion"},
+      {R"({"prompt": [)" + kUser + R"(], "completion": [)" + kAssistant + R"(], "label": true})",
+       "a label beside prompt and completion"},
+      {R"({"system": "s", "prompt": [{"role": "system", "content": "x"}], "completion": [)" +
+           kAssistant + "]}",
+       "both among the messages and beside them"},
+      {R"({"messages": [{"role": "assistant", "content": "x", "train": false}]})",
+       "message 1 has 'train', which gxp does not read; its weight"},
+      {R"({"conversations": [{"from": "gpt", "value": "x", "content": "y"}]})",
+       "message 1 has both from or value and role or content"},
+      {R"({"conversations": [{"from": "gpt", "role": "user", "value": "x"}]})",
+       "message 1 has both from or value and role or content"},
       {R"({"instruction": "x", "output": 3})", "output is a integer, not a text"},
       {R"({"instruction": "x", "output": "y", "history": [["a", "b"]]})",
        "a history are not supported"},
@@ -137,6 +152,9 @@ TEST_CASE("tools, a system text and weights beside messages are kept", "[text]")
   CHECK(words_for(conversation) == "system: s\nuser: a\nassistant: b\ntool: c\n*assistant: d\n");
   CHECK(at(conversation.messages.list()->items[4], "extra").integer() == 1);
   CHECK(to_python_json(conversation.variables, {}) == R"({"tools": [{"x": 1}], "k": true})");
+  const auto pair = example(R"({"system": "s", "prompt": [)" + kUser + R"(], "completion": [)" +
+                            kAssistant + "]}");
+  CHECK(words_for(std::get<Conversation>(pair->content)) == "system: s\nuser: a\n*assistant: b\n");
 }
 
 }  // namespace gxp

@@ -67,6 +67,30 @@ TEST_CASE("what a template would leave out in silence is refused", "[text]") {
           "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}",
           R"({"messages": [{"role": "user", "content": "a"}, )" + answer + "]}")
           .find("nothing of it that counts") != std::string::npos);
+  CHECK(error(kPlain, R"({"messages": [{"role": "assistant", "content": "b", "reasoning": "r"}]})")
+            .find("has reasoning, which the template does not render") != std::string::npos);
+}
+
+TEST_CASE("a message that a template passes over is refused", "[text]") {
+  const std::string source =
+      "{% for m in messages %}{% if m.role == 'user' %}<u>{{ m.content }}{% elif m.role == "
+      "'assistant' %}<a>{{ m.content.split('#')[-1] }}{% elif m.role == 'tool' %}"
+      "{{ raise_exception('no') if m.content is string and m.content|length < 2 }}-{% endif %}"
+      "{% endfor %}";
+  const std::string answer = R"({"role": "assistant", "content": "think #b"})";
+  const auto error = [&](const std::string& message) {
+    return error_of([&] { trained(source, R"({"messages": [)" + message + ", " + answer + "]}"); })
+        .message;
+  };
+  for (const char* role : {"developer", "function", "observation"}) {
+    const std::string about = fmt::format("message 1, of the role '{}', has a text", role);
+    for (const char* content : {R"("a")", R"([{"type": "text", "text": "a"}])", R"("think #b")"})
+      CHECK(error(fmt::format(R"({{"role": "{}", "content": {}}})", role, content)).find(about) !=
+            std::string::npos);
+    CHECK(error(fmt::format(R"({{"role": "{}", "content": " "}})", role)).empty());
+  }
+  CHECK(error(R"({"role": "tool", "content": "ab"})").empty());  // looked at
+  CHECK(error(R"({"role": "user", "content": "a"})").empty());
 }
 
 TEST_CASE("renderings that are no prefixes of each other are refused with the reason", "[text]") {
