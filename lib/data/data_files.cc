@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +36,33 @@ struct FoundFiles {
   }
 };
 
+// Of a directory or a pattern, whose files nobody has named: a README beside data is no document.
+void check_entry(const RunConfig& run, std::span<const FoundFile> files,
+                 const std::string& setting) {
+  if (run.data.format == DataFormat::kText) return;
+  const auto is_text = [](const FoundFile& file) {
+    return file.traits.container == DocumentContainer::kPlainText;
+  };
+  const auto text = std::ranges::find_if(files, is_text);
+  const auto other = std::ranges::find_if_not(files, is_text);
+  if (text != files.end() && other != files.end())
+    fail(ErrorKind::kConfig,
+         "{}: one entry gives {}, which is {}, and {}, which is {}; name the files that are meant, "
+         "as with a pattern",
+         setting, text->path, text->kind, other->path, other->kind);
+}
+
+void check_named_once(const std::vector<FoundFile>& files, const std::string& setting) {
+  std::set<std::string> seen;
+  for (const FoundFile& file : files) {
+    std::error_code error;
+    if (!seen.insert(std::filesystem::weakly_canonical(file.path, error).string()).second)
+      fail(ErrorKind::kConfig,
+           "{}: it names {} twice; name it once, and use data.weights to give it a larger share",
+           setting, file.path);
+  }
+}
+
 FoundFiles find_files(const RunConfig& run, const std::vector<std::string>& entries,
                       const std::string& setting, bool must_be_here) {
   const bool ends = !run.data.end_token.empty() && run.data.end_token != kNoEndToken;
@@ -41,17 +71,20 @@ FoundFiles find_files(const RunConfig& run, const std::vector<std::string>& entr
   options.row_tokens = 0;           // nor whether rows have the run's length
   FoundFiles found;
   for (const std::string& entry : entries) {
+    const size_t before = found.files.size();
     try {
       for (const std::string& path : expand_path(entry, setting)) {
         const auto reader = open_documents(path, options);
         found.files.push_back(
             {path, reader->kind(), reader->traits(), is_read_as_bytes(*reader, run)});
       }
+      check_entry(run, std::span(found.files).subspan(before), setting);
     } catch (const Error&) {
       if (must_be_here) throw;
       found.are_all = false;
     }
   }
+  check_named_once(found.files, setting);
   return found;
 }
 

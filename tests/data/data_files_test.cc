@@ -188,4 +188,33 @@ TEST_CASE("cuDNN is refused for documents that are kept apart, before anything s
                        Catch::Contains("set train.attention to auto or own"));
 }
 
+TEST_CASE("an entry that gives text beside other files is refused, and a file that is named twice",
+          "[data]") {
+  const TokenDirectory dir;
+  dir.write("README.md", "# A card");
+  dir.write("a.jsonl", "{\"text\": \"first\"}");
+  dir.write("b.jsonl", "{\"text\": \"second\"}");
+  const auto [entries, sets, expected] =
+      GENERATE(table<std::string, Sets, std::string>({{"", {}, "README.md, which is text, and "},
+                                                      {"*", {}, "README.md, which is text, and "},
+                                                      {"", {"data.format=text"}, ""},
+                                                      {"*.jsonl", {}, ""},
+                                                      {"README.md,a.jsonl", {}, ""},
+                                                      {"*.jsonl,b.jsonl", {}, "b.jsonl twice"},
+                                                      {"a.jsonl,./a.jsonl", {}, "a.jsonl twice"}}));
+  CAPTURE(entries, sets);
+  std::string train;
+  for (size_t begin = 0; begin <= entries.size();) {
+    const size_t end = std::min(entries.find(',', begin), entries.size());
+    train += (train.empty() ? "" : ",") + dir / entries.substr(begin, end - begin);
+    begin = end + 1;
+  }
+  Sets all = {"model.vocab_size=256", "data.tokenizer=byte", "data.train=" + train};
+  all.insert(all.end(), sets.begin(), sets.end());
+  const RunConfig run = load_config("", all, {}, false).run;
+  const Caught caught = error_of([&] { with_files(run, {}); });
+  CHECK(caught.kind.has_value() == !expected.empty());
+  CHECK(caught.says(expected));
+}
+
 }  // namespace gxp

@@ -45,12 +45,12 @@ TEST_CASE("a directory is the files in it that are not hidden", "[data]") {
   dir.write("a.txt", "abcde");
   dir.write(".hidden.txt", "hidden");
   std::filesystem::create_directory(dir / ".cache");
-  const Dataset data({dir.path()}, 4, 256);
+  const Dataset data = dataset_of({dir.path()}, 4, 256);
   REQUIRE(data.sample_count() == 2);
   CHECK(sample_at(data, 0).tokens == Tokens{'a', 'b', 'c', 'd'});
   CHECK(sample_at(data, 1).tokens == Tokens{'b', 'c', 'd', 'e'});
   std::filesystem::create_directory(dir / "more");
-  const Caught caught = error_of([&] { Dataset({dir.path()}, 4, 256); });
+  const Caught caught = error_of([&] { dataset_of({dir.path()}, 4, 256); });
   CHECK(caught.kind == ErrorKind::kConfig);
   CHECK(caught.says("has the directory more, whose files would be left out"));
 }

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // The version of what documents are made into; another one makes other caches.
-constexpr std::string_view kVersion = "1";
+constexpr std::string_view kVersion = "2";
 
 std::string user_tokens() {
   const std::string folder = user_cache_folder(process_environment());

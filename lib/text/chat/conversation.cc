@@ -67,6 +67,11 @@ class ExampleReader {
     const JinjaValue* history = find_member(object_, "history");
     if (history != nullptr && is_true(*history))
       fail(ErrorKind::kCorrupt, "{}: Alpaca examples with a history are not supported", where_);
+    const JinjaValue* context = find_member(object_, "context");
+    if (context != nullptr && is_true(*context))
+      fail(ErrorKind::kCorrupt,
+           "{}: context is no field of Alpaca's; name it input if it belongs to the instruction",
+           where_);
     add_system();
     std::string question = text_member(object_, "instruction", where_);
     if (find_member(object_, "input") != nullptr) {

@@ -45,10 +45,20 @@ void check_is_rendered(const JinjaTemplate& jinja, const Conversation& conversat
     }
     check_reasoning_is_rendered(jinja, *message.dict());
   }
-  for (const char* name : {"tools", "documents"})
-    if (conversation.variables.find(name) != nullptr && !jinja.mentions(name))
+}
+
+// By rendering without them: a template may have the name for something else.
+void check_variables_are_rendered(const ChatTemplate& chat, const Conversation& conversation,
+                                  const std::string& text) {
+  for (const char* name : {"tools", "documents"}) {
+    const JinjaValue* value = conversation.variables.find(name);
+    if (value == nullptr || !is_true(*value)) continue;
+    JinjaDict without = conversation.variables;
+    without.set(name, JinjaNone{});
+    if (chat.render(conversation.messages, false, without).text == text)
       fail(ErrorKind::kCorrupt, "the conversation has {}, which the {} does not render", name,
-           jinja.name());
+           chat.jinja().name());
+  }
 }
 
 bool has_words(const JinjaValue& message) {
@@ -183,6 +193,7 @@ TrainingText render_for_training(const ChatTemplate& chat, const Conversation& c
     JinjaOutput output = chat.render(conversation.messages, false, conversation.variables);
     TrainingText result{.text = std::move(output.text), .trained = {}};
     check_words_are_rendered(chat, conversation, result.text);
+    check_variables_are_rendered(chat, conversation, result.text);
     result.trained = chat.jinja().has_generation()
                          ? tagged_spans(output.generation, conversation)
                          : PrefixSpans(chat, conversation, result.text).find();

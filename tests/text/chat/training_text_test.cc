@@ -57,6 +57,10 @@ TEST_CASE("what a template would leave out in silence is refused", "[text]") {
   CHECK(error(kPlain + "{# #}{% if 0 %}{{ 'judge' }}{% endif %}",
               R"({"messages": [{"role": "judge", "content": "a"}, )" + answer + "]}")
             .empty());
+  // The name of a message's part is not the variable.
+  CHECK(error(kPlain + "{{ messages[0]['tools'] }}",
+              R"({"messages": [)" + answer + R"(], "tools": [{}]})")
+            .find("has tools, which the template does not render") != std::string::npos);
   CHECK(error(kPlain, R"({"messages": [)" + answer + R"(], "tools": [{}]})")
             .find("has tools, which the template does not render") != std::string::npos);
   CHECK(
