@@ -217,7 +217,7 @@ const std::vector<RefusedQuestion>& refused_questions() {
       {{"--params", "7e9", "--gpus", "0"}, "plan 0 GPUs"},
       {{"--params", "7e9", "--gpus", "8,x"}, "'x' is not a whole number"},
       {{"--params", "7e9", "--gpus", "8", "--shard", "3"}, "3 does not divide 8"},
-      {{"--params", "7e9", "--precision", "f17"}, "did you mean 'fp16'"},
+      {{"--params", "7e9", "--precision", "fp17"}, "did you mean 'fp16'"},
       {{"--params", "7e9", "--optimizer", "adamx"}, "did you mean 'ada"},
       {{"--params", "7e9", "--limit", "much"}, "--limit 'much'"},
       {{"--params", "7e9", "--unit", "GIB"}, "--unit 'GIB'"},
