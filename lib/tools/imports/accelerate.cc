@@ -99,10 +99,11 @@ void take_address(Importing& in, const KeyRule&) {
     in.ignore("not set");
     return;
   }
-  const std::string host = to_words(in.value());
+  std::string host = to_words(in.value());
+  const bool is_bare_ipv6 = host.find(':') != std::string::npos && !host.starts_with('[');
+  if (is_bare_ipv6) host = "[" + host + "]";
   const double port = in.number("main_process_port").value_or(29500);
-  const bool is_ipv6 = host.find(':') != std::string::npos && !host.starts_with('[');
-  in.map({{"--master", fmt::format(is_ipv6 ? "[{}]:{}" : "{}:{}", host, port)}});
+  in.map({{"--master", fmt::format("{}:{}", host, port)}});
 }
 
 void take_port(Importing& in, const KeyRule& rule) {
