@@ -117,8 +117,8 @@ TEST_CASE("ids of a tiktoken file are tiktoken's", "[text]") {
   const auto with_special = read_rank_file(content_of(file), file, rules);
   rules.special_tokens.clear();
   const auto plain = read_rank_file(content_of(file), file, rules);
-  for (const auto& [name, corpus] :
-       json_at(folder_of("tiktoken") + "/expected.json")["corpora"].items())
+  const Json expected = json_at(folder_of("tiktoken") + "/expected.json");
+  for (const auto& [name, corpus] : expected["corpora"].items())
     CHECK(sha256_of(ids_of(*plain, corpus_text(corpus))) == corpus["ids_sha256"]);
   for (const Json& item : json_at(folder_of("tiktoken") + "/strings.json")) {
     const std::string text = item["text"];
