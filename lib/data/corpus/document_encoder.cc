@@ -136,7 +136,10 @@ int32_t end_of_turn(const RunConfig& run, const Tokenizer& tokenizer) {
 }
 
 DocumentEncoder::DocumentEncoder(const RunConfig& run)
-    : run_(run), tokenizer_(tokenizer_of(run)), end_text_(run.data.end_token) {
+    : run_(run),
+      tokenizer_(tokenizer_of(run)),
+      threads_(default_thread_count(1)),
+      end_text_(run.data.end_token) {
   const std::string path = tokenizer_path(run);
   if (end_text_ == kNoEndToken || (end_text_.empty() && path.empty())) {
     end_text_.clear();
@@ -191,7 +194,7 @@ DocumentEncoder::Encoded DocumentEncoder::encode_any(DocumentForm form,
   if (form == DocumentForm::kChat) return encode_chat(document, where);
   Encoded encoded;
   try {
-    tokenizer_->encode_large(document.text, default_thread_count(1), encoded.document.ids);
+    tokenizer_->encode_large(document.text, threads_, encoded.document.ids);
   } catch (const Error& error) {
     fail(error.kind(), "{}: {}", where, error.what());
   }

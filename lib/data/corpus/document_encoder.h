@@ -84,6 +84,7 @@ class DocumentEncoder {
 
   const RunConfig run_;
   const std::shared_ptr<const Tokenizer> tokenizer_;
+  const int threads_;  // for a large text
   std::string end_text_;
   std::optional<int32_t> end_;
   mutable std::once_flag opens_template_;
