@@ -61,19 +61,18 @@ struct DataConfig {
                   "Training and validation data. Each of format, field, document_separator, "
                   "end_token and chat_template is refused if it is set and no file of data.train "
                   "and data.valid is of a kind that it is about.");
-    field(
-        "train", &S::train,
-        "Training files, directories, or patterns with *, ? and []: text or JSON (see data.field), "
-        "also compressed by gzip or zstd; llm.c .bin shards; Megatron's .bin with its .idx beside "
-        "it, of which either name is given; .npy arrays of integers; or .i32 files (rows of "
-        "sequence + 1 tokens). A .npy array of one dimension is a stream of token ids; of two, "
-        "(rows, sequence + 1), each row is a sample; of three, (rows, 2, sequence + 1), each row "
-        "has its ids and then its labels in Hugging Face's sense, as numpy.stack([input_ids, "
-        "labels], axis=1) makes them: a label is the id of the token at its own position, or -100 "
-        "where that token is not to be predicted. The loss is the mean over all targets of the "
-        "step that count, whatever ranks and micro-batches they are in; a step without any is an "
-        "error. The kind is recognised from content and name; anything else is refused. Required "
-        "for training.");
+    field("train", &S::train,
+          "Training files, directories (all their files but hidden ones), or patterns with *, ? "
+          "and []: text or JSON (see data.field), also compressed by gzip or zstd; llm.c .bin "
+          "shards; Megatron's .bin with its .idx beside it, of which either name is given; .npy "
+          "arrays of integers; or .i32 files (rows of sequence + 1 tokens). A .npy array of one "
+          "dimension is a stream of token ids; of two, (rows, sequence + 1), each row is a sample; "
+          "of three, (rows, 2, sequence + 1), each row has its ids and then its labels in Hugging "
+          "Face's sense, as numpy.stack([input_ids, labels], axis=1) makes them: a label is the id "
+          "of the token at its own position, or -100 where that token is not to be predicted. The "
+          "loss is the mean over all targets of the step that count, whatever ranks and "
+          "micro-batches they are in; a step without any is an error. The kind is recognised from "
+          "content and name; anything else is refused. Required for training.");
     field("weights", &S::weights,
           "Share of the samples that each entry of data.train gives, in proportion to their sum: "
           "train = [\"web/*.jsonl\", \"code\"] and weights = [0.7, 0.3] take seven of ten samples "

@@ -8,8 +8,8 @@
 namespace gxp {
 
 // The one of `words` that `given` means: itself, the same in other case or with other hyphens
-// ("Zero-3"), or another common name for it (bfloat16, float32, half and torch.float of number types, fsdp of
-// sharding strategies, hf of formats). Nothing if that is none or more than one of them.
+// ("Zero-3"), or another common name for it (bfloat16, half and torch.float32 of number types, fsdp
+// of sharding strategies, hf of formats). Nothing if that is none or more than one of them.
 std::optional<std::string_view> find_word(std::span<const std::string_view> words,
                                           std::string_view given);
 
