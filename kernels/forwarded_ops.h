@@ -95,6 +95,9 @@ class ForwardedOps : public Ops {
     return run(OpsCall::kPass, &Ops::add_sum_of_squares, total, x);
   }
   double sum(ConstTensor x) override { return run(OpsCall::kPass, &Ops::sum, x); }
+  uint64_t fingerprint(std::span<const ConstTensor> parts) override {
+    return run(OpsCall::kPass, &Ops::fingerprint, parts);
+  }
   void convert(Tensor out, ConstTensor x) override {
     return run(OpsCall::kPass, &Ops::convert, out, x);
   }

@@ -379,6 +379,10 @@ class Ops {
   virtual void add_sum_of_squares(Tensor total, ConstTensor x) = 0;
   // Sum in f64, the same way.
   virtual double sum(ConstTensor x) = 0;
+  // 64 bits of the memory of all `parts`, one after the other, each cut into words of 8 bytes: if one
+  // word differs, so does the result; if several do, it is the same by a chance of about 2^-64. The
+  // same on every backend. Waits for the result.
+  virtual uint64_t fingerprint(std::span<const ConstTensor> parts) = 0;
   // out = x, of any two of f32, bf16 and f16.
   virtual void convert(Tensor out, ConstTensor x) = 0;
   // out (bf16) = x (f32), each element rounded up or down so that it is right on average, by random

@@ -85,7 +85,7 @@ class CudaTokens : public virtual Ops {
   std::list<Angles> angles_;  // whose elements stay where they are
 };
 
-// Sums in f64 whose order depends on the count alone.
+// Sums in f64 whose order depends on the count alone, and of bits, which have none.
 class CudaSums : public virtual Ops {
  public:
   explicit CudaSums(CudaQueue& queue) : queue_(queue) {}
@@ -94,6 +94,7 @@ class CudaSums : public virtual Ops {
   double sum_of_squares(ConstTensor x) override { return sum(x, true); }
   double sum(ConstTensor x) override { return sum(x, false); }
   void add_sum_of_squares(Tensor total, ConstTensor x) override;
+  uint64_t fingerprint(std::span<const ConstTensor> parts) override;
 
  private:
   double sum(const ConstTensor& x, bool of_squares);

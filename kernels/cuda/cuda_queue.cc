@@ -39,9 +39,8 @@ void CudaQueue::finish() {
   check_cuda(wait_for_gpu(stream(), Deadline::after(kComputeTimeout), kAct), kAct);
 }
 
-double CudaQueue::read(const double* value) {
-  double result = 0;
-  check_cuda(cudaMemcpyAsync(&result, value, sizeof result, cudaMemcpyDefault, stream()),
+void CudaQueue::copy_to_host(void* host, const void* value, size_t bytes) {
+  check_cuda(cudaMemcpyAsync(host, value, bytes, cudaMemcpyDefault, stream()),
              "read a sum from the GPU");
   int outside = 0;
   check_cuda(cudaMemcpyAsync(&outside, outside_flag(), sizeof outside, cudaMemcpyDefault, stream()),
@@ -51,7 +50,6 @@ double CudaQueue::read(const double* value) {
     fail(ErrorKind::kInternal,
          "compute on the GPU: the batch has a token or target beyond the vocabulary; the caller "
          "must check them");
-  return result;
 }
 
 int* CudaQueue::outside_flag() {

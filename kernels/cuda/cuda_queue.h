@@ -34,9 +34,14 @@ class CudaQueue {
   }
   // Returns when all that was queued is done; the kernels' errors show here.
   void finish();
-  // The value of a double in the GPU's memory, when all that was queued is done. Throws kInternal
-  // if a kernel has set the flag below.
-  double read(const double* value);
+  // A value in the GPU's memory, when all that was queued is done. Throws kInternal if a kernel has
+  // set the flag below.
+  template <class T>
+  T read(const T* value) {
+    T result{};
+    copy_to_host(&result, value, sizeof result);
+    return result;
+  }
   // In the GPU's memory, 0 at first: a kernel that is given an index outside of its table reads and
   // writes nothing there, and stores 1.
   int* outside_flag();
@@ -44,6 +49,8 @@ class CudaQueue {
   Buffer upload(const std::vector<float>& host);
 
  private:
+  void copy_to_host(void* host, const void* value, size_t bytes);
+
   Stream& stream_;
   Device& device_;
   GpuSize gpu_{};

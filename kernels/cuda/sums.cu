@@ -4,6 +4,7 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/reduce.cuh"
 #include "kernels/cuda/typed.cuh"
+#include "kernels/math/fingerprint.h"
 #include "lib/device/cuda_check.h"
 
 namespace gxp {
@@ -72,6 +73,19 @@ __global__ void sum_columns(size_t rows, size_t columns, size_t share, double* s
   sums[blockIdx.y * columns + column] = sum;
 }
 
+// *total += the terms of the words, which are numbered from `first` on.
+template <class Bits>
+__global__ void add_terms(size_t count, unsigned long long* total, const Bits* x, uint64_t first) {
+  const size_t words = word_count<Bits>(count);
+  const size_t begin = blockIdx.x * kSumBlock;
+  const size_t end = begin + kSumBlock < words ? begin + kSumBlock : words;
+  unsigned long long sum = 0;
+  for (size_t i = begin + threadIdx.x; i < end; i += kThreads)
+    sum += fingerprint_term(word_of(x, count, i), first + i);
+  sum = reduce_block(sum, Add(), 0ull);
+  if (threadIdx.x == 0) atomicAdd(total, sum);
+}
+
 // How many partial sums a sum of `count` elements has.
 size_t partial_sums_of(size_t count) { return (count + kSumBlock - 1) / kSumBlock; }
 
@@ -102,6 +116,30 @@ double CudaSums::sum(const ConstTensor& x, bool of_squares) {
   auto* const total = queue_.scratch_of<double>(1 + partial_sums_of(x.count()));
   check_cuda(cudaMemsetAsync(total, 0, sizeof *total, queue_.stream()), "clear a sum");
   add_sum(total, total + 1, x, of_squares);
+  return queue_.read(total);
+}
+
+uint64_t CudaSums::fingerprint(std::span<const ConstTensor> parts) {
+  auto* const total = queue_.scratch_of<unsigned long long>(1);
+  check_cuda(cudaMemsetAsync(total, 0, sizeof *total, queue_.stream()), "clear a fingerprint");
+  uint64_t first = 0;
+  const auto add = [&](auto bits, const ConstTensor& part) {
+    using Bits = decltype(bits);
+    const size_t blocks = partial_sums_of(word_count<Bits>(part.count()));
+    const auto config = config_of(queue_.stream(), unsigned(blocks), kThreads);
+    check_cuda(cudaLaunchKernelEx(&config, add_terms<Bits>, part.count(), total,
+                                  reinterpret_cast<const Bits*>(array_of(part).data), first),
+               "launch fingerprint");
+  };
+  for (const ConstTensor& part : parts) {
+    if (part.count() == 0) continue;
+    const size_t bytes = size_of(part.dtype);
+    if (bytes == 1) add(uint8_t{}, part);
+    if (bytes == 2) add(uint16_t{}, part);
+    if (bytes == 4) add(uint32_t{}, part);
+    if (bytes == 8) add(uint64_t{}, part);
+    first += (part.memory.bytes + 7) / 8;
+  }
   return queue_.read(total);
 }
 

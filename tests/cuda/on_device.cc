@@ -93,6 +93,12 @@ class OpsOnDevice final : public ForwardedOps<OpsOnDevice> {
   void adamw_packed(std::span<const PackedAdamW> calls) override {
     carry_out_all(&Ops::adamw_packed, calls);
   }
+  uint64_t fingerprint(std::span<const ConstTensor> parts) override {
+    Call call(device_);
+    std::vector<ConstTensor> on_device;
+    for (const ConstTensor& part : parts) on_device.push_back(call.on_device(part));
+    return ops_->fingerprint(on_device);
+  }
 
  private:
   template <class One>

@@ -252,6 +252,41 @@ TEST_CASE("sums in double have the same bits on every instruction set and thread
   }
 }
 
+TEST_CASE("a fingerprint is the same everywhere, and another if one bit is", "[kernels]") {
+  const size_t count = GENERATE(1, 2, 4099, 140000);
+  const DType dtype = GENERATE(DType::kU8, DType::kBF16, DType::kF32, DType::kF64);
+  CAPTURE(count, dtype);
+  const size_t element = size_of(dtype);
+  std::vector<uint8_t> bytes(count * element);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = uint8_t(mix64(i));
+  const auto tensor = [&](size_t first, size_t elements) {
+    return ConstTensor(memory_of(std::as_const(bytes)).slice(first * element, elements * element),
+                       dtype, {elements});
+  };
+  TestBackend reference(backend_kinds().front());
+  const auto fingerprint = [&](const std::vector<ConstTensor>& parts) {
+    return reference->fingerprint(parts);
+  };
+  const uint64_t first = fingerprint({tensor(0, count)});
+  for (const auto& kind : backend_kinds()) {
+    TestBackend ops(kind);
+    const size_t half = count / 16 * 8;  // whole words
+    std::vector<ConstTensor> parts = {tensor(half, count - half)};
+    if (half > 0) parts.insert(parts.begin(), tensor(0, half));
+    CHECK(ops->fingerprint(parts) == first);
+  }
+  for (const size_t bit : {size_t{0}, bytes.size() * 4 + 3, bytes.size() * 8 - 1}) {
+    bytes[bit / 8] ^= uint8_t(1 << bit % 8);
+    CHECK(fingerprint({tensor(0, count)}) != first);
+    bytes[bit / 8] ^= uint8_t(1 << bit % 8);
+  }
+  if (count > 1) {
+    std::swap_ranges(bytes.begin(), bytes.begin() + ptrdiff_t(element),
+                     bytes.end() - ptrdiff_t(element));
+    CHECK(fingerprint({tensor(0, count)}) != first);
+  }
+}
+
 TEST_CASE("fill writes every element", "[kernels]") {
   const float value = GENERATE(0.0f, -0.0f, 1.5f);
   const size_t count = GENERATE(0, 1, 2051);

@@ -8,6 +8,7 @@
 #include "kernels/cpu/cpu_float8.h"
 #include "kernels/cpu/cpu_norms.h"
 #include "kernels/cpu/element_pieces.h"
+#include "kernels/cpu/fingerprint.h"
 #include "kernels/cpu/float_pieces.h"
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/gemm_choice.h"
@@ -238,6 +239,10 @@ class CpuOps final : public CpuNorms, public CpuAttention {
     *total.data<double>() += sum_of_squares(x);
   }
   double sum(ConstTensor x) override { return sum_blocks(x, kernels_.elementwise.sum); }
+
+  uint64_t fingerprint(std::span<const ConstTensor> parts) override {
+    return fingerprint_of(pool_, parts);
+  }
 
   void sums_of_squares(Tensor of_rows, Tensor of_columns, ConstTensor x) override {
     const size_t rows = x.shape.rows();
