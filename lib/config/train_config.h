@@ -34,6 +34,10 @@ enum class Determinism { kWorldSize, kAnyWorldSize, kOff };
 constexpr std::array<std::string_view, 3> words_of(Determinism) {
   return {"world-size", "any-world-size", "off"};
 }
+enum class BadStep { kStop, kSkip, kRollBack };
+constexpr std::array<std::string_view, 3> words_of(BadStep) {
+  return {"stop", "skip", "roll-back"};
+}
 enum class TrainDevice { kAuto, kCpu, kCuda };
 constexpr std::array<std::string_view, 3> words_of(TrainDevice) { return {"auto", "cpu", "cuda"}; }
 enum class CudaGraphs { kAuto, kOn, kOff };
@@ -59,6 +63,10 @@ struct TrainConfig {
   std::vector<std::string> frozen;  // patterns of tensors
   uint64_t seed = 1;
   Choice<Determinism> deterministic = Determinism::kWorldSize;
+  int check_replicas = 100;  // steps between checks; 0: none
+  Choice<BadStep> bad_step = BadStep::kStop;
+  double loss_outlier = 0;  // in standard deviations; 0: none is one
+  double norm_outlier = 0;
   Choice<TrainDevice> device = TrainDevice::kAuto;
   int threads = 0;                   // per rank; 0: the rank's share of the CPUs it may use
   uint64_t device_memory_bytes = 0;  // 0: what there is
@@ -79,6 +87,7 @@ struct TrainConfig {
     declare_number_types(field);
     declare_kept_tensors(field);
     declare_reproducibility(field);
+    declare_checks(field);
     declare_device(field);
     declare_reports(field);
   }
@@ -156,6 +165,26 @@ struct TrainConfig {
           "same power of two; stores log2(grad_accum) more sums of a step's gradients. off: not "
           "guaranteed; also allows faster methods with no fixed order of addition: cuDNN's own "
           "choice for attention's backward pass, and NCCL where engine is auto.");
+  }
+
+  static void declare_checks(auto& field) {
+    field("check_replicas", &S::check_replicas,
+          "Steps between checks that ranks which should hold the same weights and optimizer state "
+          "do, to the bit; they are also checked before each save. The run ends at a difference, "
+          "saves nothing and names the rank. 0: never.",
+          at_least(0));
+    field("bad_step", &S::bad_step,
+          "What happens if a step's loss or gradient norm is not finite, or is an outlier (below). "
+          "stop: the run ends before any weight changes. skip: the step makes no update; ten such "
+          "steps in a row end the run. roll-back: weights and optimizer state become those of the "
+          "newest checkpoint, and the data continue after this step; three times at most from one "
+          "checkpoint. With fp16, gradients that overflow only lower the loss scale.");
+    field("loss_outlier", &S::loss_outlier,
+          "A loss that exceeds the mean of the last 128 steps, its own included, by more than this "
+          "many standard deviations (at most 11.2) is an outlier. 0: none is.",
+          between(0, 11));
+    field("norm_outlier", &S::norm_outlier, "The same for the gradient norm before clipping.",
+          between(0, 11));
   }
 
   static void declare_device(auto& field) {

@@ -9,8 +9,9 @@
 // epochs, a list), and valid_loss in the steps that validated. Where state is offloaded also host_bytes and
 // file_bytes (offloaded by rank 0), offload_bytes (that it fetched and stored) and
 // offload_ms (in which it did so). On a GPU the last step also has driver_bytes: what its driver
-// counts, without the context. With fp16 also loss_scale and skipped_steps (so far); grad_norm
-// and loss are null where they overflowed.
+// counts, without the context. With fp16, and
+// once a step has made no update, also loss_scale and skipped_steps (so far); grad_norm and loss are
+// null where they are not finite.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +34,7 @@ struct StepMetrics {
   uint64_t file_bytes = 0;
   uint64_t driver_bytes = 0;  // of a GPU, as its driver counts, since the run has opened it
   std::optional<double> valid_loss;
-  std::optional<int64_t> skipped_steps;  // so far, of fp16
+  std::optional<int64_t> skipped_steps;  // so far, if reported
   std::vector<double> epochs;            // DataOrder::epochs()
 };
 

@@ -19,6 +19,7 @@
 #include "lib/train/profiled_steps.h"
 #include "lib/train/progress.h"
 #include "lib/train/rank_zero.h"
+#include "lib/train/replica_check.h"
 #include "lib/train/run_directories.h"
 #include "lib/train/step/backend.h"
 #include "lib/train/trainer.h"
@@ -31,6 +32,13 @@ EarlierRun earlier_run_of(const RunOptions& options) {
   if (options.resume) return EarlierRun::kContinue;
   return options.overwrite ? EarlierRun::kReplace : EarlierRun::kRefuse;
 }
+
+// To one checkpoint, one after the other.
+struct RollBacks {
+  int64_t to = -1;  // its step
+  int count = 0;
+};
+constexpr int kMostRollBacks = 3;
 
 // The loop with what it logs. One object per run.
 class Run {
@@ -46,6 +54,7 @@ class Run {
         backend_(backend),
         trainer_(config, communicator, backend),
         background_(communicator, config, options.settings),
+        replicas_(trainer_, communicator, backend),
         profiled_(parse_profile_range(config.train.profile_steps), *backend.device) {}
 
   RunSummary run() {
@@ -105,6 +114,12 @@ class Run {
     if (options_.resume) remove_stale(config_.checkpoint.dir);
     if (!directories_.records.empty())
       write_text(directories_.records + "/resolved.toml", options_.resolved_settings);
+    open_metrics();
+  }
+
+  // Their lines go on after the steps that are done.
+  void open_metrics() {
+    metrics_.clear();
     for (const std::string& path : directories_.metrics)
       metrics_.emplace_back(path, trainer_.steps_done(),
                             path == directories_.records + "/metrics.jsonl");
@@ -168,17 +183,47 @@ class Run {
     profiled_.end_step(trainer_.steps_done());
     const StepResult& r = metrics.result;
     summary_.loss = r.loss;
-    if (config_.train.precision == NumberType::kFp16)
+    if (config_.train.precision == NumberType::kFp16 || trainer_.clipping().steps_skipped() > 0)
       metrics.skipped_steps = trainer_.clipping().steps_skipped();
-    if (r.skipped && leads())
-      log_info("step {}: gradients overflow at loss scale {}; no update", r.step, r.loss_scale);
+    if (r.skipped && !r.rolls_back && leads())
+      log_info("step {}: {}; no update", r.step, r.why_skipped);
     seconds_.push_back(r.seconds);
     if (r.stop_requested) communicator_.all_reduce(memory_of(signal), DType::kI32, ReduceOp::kMax);
+    if (r.rolls_back) {
+      roll_back(r);
+      return signal[0];
+    }
     if (validation_due()) metrics.valid_loss = summary_.valid_end = trainer_.validate();
     if (leads()) report(metrics);
     background_.check();
+    const int every = config_.train.check_replicas;
+    if (every > 0 && (save_due(signal[0]) || r.step % every == 0)) replicas_.check();
     if (save_due(signal[0])) save();
     return signal[0];
+  }
+
+  // To the newest checkpoint, but not with its data: those after the step `bad` come next.
+  void roll_back(const StepResult& bad) {
+    background_.finish();
+    const uint64_t samples = trainer_.samples_consumed();
+    if (config_.checkpoint.dir.empty() ||
+        !resume_state(trainer_, communicator_, config_, options_.settings))
+      fail(ErrorKind::kMismatch,
+           "step {}: {}; there is no checkpoint yet to roll back to (train.bad_step); the weights "
+           "were those of step {}",
+           bad.step, bad.why_skipped, bad.step - 1);
+    const int64_t step = trainer_.steps_done();
+    roll_backs_ = {step, roll_backs_.to == step ? roll_backs_.count + 1 : 1};
+    if (roll_backs_.count > kMostRollBacks)
+      fail(ErrorKind::kMismatch,
+           "step {}: {}, after {} times that the run was rolled back to step {} (train.bad_step); "
+           "try a lower optim.lr",
+           bad.step, bad.why_skipped, kMostRollBacks, step);
+    trainer_.continue_from(step, samples);
+    if (!leads()) return;
+    open_metrics();
+    log_warn("step {}: {}; rolled back to step {}, with the data that follow this step", bad.step,
+             bad.why_skipped, step);
   }
 
   void save() {
@@ -267,6 +312,8 @@ class Run {
   Backend& backend_;
   Trainer trainer_;
   BackgroundSave background_;
+  ReplicaCheck replicas_;
+  RollBacks roll_backs_;
   ProfiledSteps profiled_;
   std::optional<PeakRate> peak_;
   GraphChoice graphs_;

@@ -139,7 +139,7 @@ Retention retention_of(const CheckpointConfig& checkpoint) {
 
 CheckpointInfo checkpoint_info(Trainer& trainer, int world_size, const RunConfig& config,
                                const KeyValues& settings) {
-  KeyValues state = trainer.clipping().scaling();
+  KeyValues state = trainer.clipping().saved_state();
   std::ranges::move(data_state(trainer.train_data()), std::back_inserter(state));
   const double rate =
       learning_rate(config.lr_schedule, config.optim.lr, trainer.steps_done(), config.train.steps);
@@ -249,7 +249,7 @@ bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig&
   trainer.continue_from(int64_t(info.step), samples_before(info, trainer.samples_per_step()));
   rethrow_with_remedy(config.checkpoint.dir, newest,
                       [&] { load(checkpoint, communicator, trainer.state()); });
-  trainer.clipping().continue_scaling(info.state);
+  trainer.clipping().continue_from(info.state);
   // No rank trains until every rank has verified its files.
   communicator.barrier();
   if (communicator.rank() != 0) return true;

@@ -82,6 +82,34 @@ TEST_CASE("a step whose gradients overflow changes nothing but the scale", "[tra
   CHECK(seen.moved);
 }
 
+TEST_CASE("a step whose loss or norm is an outlier changes nothing, also in a resumed run",
+          "[train]") {
+  const std::string setting = GENERATE("train.loss_outlier=1", "train.norm_outlier=1");
+  const TemporaryDirectory directory;
+  const RunConfig config = golden_config(
+      "gpt2-tiny", 2,
+      {setting, "train.bad_step=skip", "optim.lr=1e-6", "data.order=shuffled",
+       "lr_schedule.name=constant", "lr_schedule.min_lr=0", "checkpoint.dir=" + directory.path()});
+  const auto run_until = [&](int until, bool resume) {
+    return on_ranks(2, config, [&](Trainer& trainer, Communicator& c) {
+      if (!resume || !resume_state(trainer, c, config, {})) trainer.initialise_weights();
+      bool kept = true;
+      while (trainer.steps_done() < until) {
+        const auto before = weights_of(trainer, c);
+        const bool skipped = trainer.step(false).skipped;
+        kept = kept && (weights_of(trainer, c) == before) == skipped;
+      }
+      if (until < 260) save_state(trainer, c, config, {});
+      CHECK(kept);
+      return std::pair(weights_of(trainer, c), trainer.clipping().saved_state());
+    });
+  };
+  run_until(180, false);
+  const auto whole = run_until(260, false);
+  CHECK(find_value(whole.second, "skipped_steps").value_or("0") != "0");
+  CHECK(run_until(260, true) == whole);
+}
+
 TEST_CASE("skipped steps do not move the learning rate's schedule", "[train]") {
   const auto rates = [](const std::string& power) {
     const RunConfig config = golden_config(
@@ -111,7 +139,7 @@ TEST_CASE("a resumed fp16 run goes on with its loss scale, to the same bits", "[
       if (!resume || !resume_state(trainer, c, config, {})) trainer.initialise_weights();
       while (trainer.steps_done() < until) trainer.step(false);
       if (until < 20) save_state(trainer, c, config, {});
-      return std::pair(weights_of(trainer, c), trainer.clipping().scaling());
+      return std::pair(weights_of(trainer, c), trainer.clipping().saved_state());
     });
   };
   run_until(7, false);

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 namespace gxp {
 
@@ -11,10 +12,12 @@ struct StepResult {
   double loss = 0;       // mean over all targets of the step that count, on all ranks
   double grad_norm = 0;  // before clipping
   double lr = 0;
-  double loss_scale = 1;  // of the gradients; 1 without fp16
-  bool skipped = false;   // fp16: gradients overflowed, nothing was updated
-  uint64_t tokens = 0;    // of the step, on all ranks
-  uint64_t targets = 0;   // that count, of as many: those without a label -100 (dataset.h)
+  double loss_scale = 1;         // of the gradients; 1 without fp16
+  bool skipped = false;          // nothing was updated
+  std::string why_skipped = {};  // "gradients overflow at loss scale 65536"
+  bool rolls_back = false;       // the caller is to go back to the newest checkpoint
+  uint64_t tokens = 0;           // of the step, on all ranks
+  uint64_t targets = 0;          // that count, of as many: those without a label -100 (dataset.h)
   double seconds = 0;
   double comm_seconds = 0;                // busy time of this rank's comm lane
   double update_seconds = 0;              // from the decision on clipping to the step's end
