@@ -95,6 +95,12 @@ std::string codes_are_of_fp8(const RunConfig& run) {
   return fmt::format("must be again with train.matmul {}; it is for fp8", run.train.matmul);
 }
 
+std::string events_have_a_directory(const RunConfig& run) {
+  if (!run.train.tensorboard || !run.train.run_dir.empty() || !run.checkpoint.dir.empty())
+    return "";
+  return "needs a directory for its file; set train.run_dir or checkpoint.dir";
+}
+
 // Gradients that no scale of the loss keeps within the range of fp16 would become zeros.
 std::string fp16_is_scaled(const RunConfig& run, NumberType dtype) {
   if (dtype != NumberType::kFp16 || run.train.precision == NumberType::kFp16) return "";
@@ -245,6 +251,7 @@ constexpr Rule kRules[] = {
     {"data.sequence", "model.context", row_fits_context},
     {"train.valid_every", "data.valid", validation_has_files},
     {"train.profile_steps", "train.steps", profiled_steps_are_of_the_run},
+    {"train.tensorboard", "train.run_dir", events_have_a_directory},
     {"train.rounding", "train.precision", bf16_is_rounded},
     {"train.attention", "train.precision", cudnn_attends_to_halves},
     {"train.attention", "model.window", cudnn_attends_without_window},

@@ -77,6 +77,7 @@ struct TrainConfig {
   int log_every = 10;      // steps between progress lines
   int valid_every = 0;     // steps between validations; 0: at the end only
   int valid_batches = 16;  // micro-batches per rank in one validation
+  bool tensorboard = false;
   std::string run_dir;
   std::string profile_steps;
 
@@ -229,6 +230,9 @@ struct TrainConfig {
     field("valid_every", &S::valid_every,
           "Steps between validations. 0: one at the end, if data.valid is set.", at_least(0));
     field("valid_batches", &S::valid_batches, "Micro-batches per rank in a validation.", positive);
+    field("tensorboard", &S::tensorboard,
+          "Also write losses, gradient norms, learning rates and tokens/s of each step as an event "
+          "file into the directory of metrics.jsonl; see them with tensorboard --logdir.");
     field("run_dir", &S::run_dir,
           "Directory of metrics.jsonl and the resolved settings; used by one run only. \"\": "
           "checkpoint.dir, or none if that is empty.");

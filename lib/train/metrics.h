@@ -1,6 +1,6 @@
 // metrics.jsonl: one JSON object per optimizer step.
 //
-// Keys: step, loss, grad_norm, lr, tokens (of the step, all ranks), targets (of as many, those
+// Keys: step, time (of day, UTC), loss, grad_norm, lr, tokens (of the step, all ranks), targets (of as many, those
 // that count in the loss: fewer where data.train has labels), tokens_per_s, mfu (a share of
 // peak_flops, FLOP/s of one rank; both null on a CPU, see peak_rate()), step_ms,
 // comm_ms, update_ms (from the decision on clipping to the end), wire_bytes (sent by rank 0 in the

@@ -1,5 +1,6 @@
 #include "lib/train/progress.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -22,8 +23,8 @@ std::string describe_mfu(const PeakRate& peak) {
       peak.source, peak.flops / 1e9);
 }
 
-std::string progress_line(const StepMetrics& metrics, int64_t total_steps,
-                          double seconds_per_step) {
+std::string progress_line(const StepMetrics& metrics, int64_t total_steps, double seconds_per_step,
+                          time_t now) {
   const StepResult& r = metrics.result;
   std::string line =
       fmt::format("step {}/{}  loss {:.4f}  norm {:.2f}  lr {:.2e}  {:.0f} tok/s", r.step,
@@ -34,7 +35,7 @@ std::string progress_line(const StepMetrics& metrics, int64_t total_steps,
   if (metrics.mfu) line += fmt::format("  mfu {:.1f}%", 100 * *metrics.mfu);
   if (metrics.valid_loss) line += fmt::format("  valid {:.4f}", *metrics.valid_loss);
   const double left = double(total_steps - r.step) * seconds_per_step;
-  return line + fmt::format("  eta {}", format_duration(left));
+  return line + fmt::format("  eta {}  {:%T}", format_duration(left), fmt::localtime(now));
 }
 
 }  // namespace gxp

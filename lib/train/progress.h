@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ctime>
 #include <string>
 
 #include "lib/train/metrics.h"
@@ -15,9 +16,11 @@ std::string format_duration(double seconds);
 // Defines MFU for these lines, with the rate of which it is a share.
 std::string describe_mfu(const PeakRate& peak);
 
-// "step 120/1000  loss 2.3456  norm 0.81  lr 6.0e-04  10240 tok/s  mfu 52.1%  eta 1m20s"; where not
+// "step 120/1000  loss 2.3456  norm 0.81  lr 6.0e-04  10240 tok/s  mfu 52.1%  eta 1m20s  14:02:31",
+// with the time of day `now`; where not
 // every target counts also "targets 512 of 8192".
 // `seconds_per_step`: a recent average, for the estimate.
-std::string progress_line(const StepMetrics& metrics, int64_t total_steps, double seconds_per_step);
+std::string progress_line(const StepMetrics& metrics, int64_t total_steps, double seconds_per_step,
+                          time_t now);
 
 }  // namespace gxp

@@ -14,6 +14,7 @@
 #include "lib/collective/communicator.h"
 #include "lib/train/background_save.h"
 #include "lib/train/data_checks.h"
+#include "lib/train/event_file.h"
 #include "lib/train/graph_choice.h"
 #include "lib/train/metrics.h"
 #include "lib/train/profiled_steps.h"
@@ -115,6 +116,9 @@ class Run {
     if (!directories_.records.empty())
       write_text(directories_.records + "/resolved.toml", options_.resolved_settings);
     open_metrics();
+    if (options_.overwrite && !directories_.records.empty())
+      EventFile::remove_all(directories_.records);
+    if (config_.train.tensorboard) events_.emplace(directories_.records, trainer_.steps_done());
   }
 
   // Their lines go on after the steps that are done.
@@ -222,6 +226,7 @@ class Run {
     trainer_.continue_from(step, samples);
     if (!leads()) return;
     open_metrics();
+    if (events_ && !survive([&] { events_->go_back_to(step); })) events_.reset();
     log_warn("step {}: {}; rolled back to step {}, with the data that follow this step", bad.step,
              bad.why_skipped, step);
   }
@@ -259,19 +264,22 @@ class Run {
     metrics.host_bytes = trainer_.offloaded().bytes(Storage::kHost);
     metrics.file_bytes = trainer_.offloaded().bytes(Storage::kFile);
     if (last_step() && backend_.free_at_start > 0) report_driver(metrics);
-    std::erase_if(metrics_, [&](MetricsFile& file) { return !write(metrics, file); });
+    std::erase_if(metrics_,
+                  [&](MetricsFile& file) { return !survive([&] { file.write(metrics); }); });
+    if (events_ && !survive([&] { events_->write(metrics); })) events_.reset();
     const bool due = r.step == 1 || last_step() || r.step % config_.train.log_every == 0;
     if (!due && !metrics.valid_loss) return;
     const size_t recent = std::min<size_t>(seconds_.size(), 20);
     const double per_step =
         std::accumulate(seconds_.end() - std::ptrdiff_t(recent), seconds_.end(), 0.0);
-    log_info("{}", progress_line(metrics, config_.train.steps, per_step / double(recent)));
+    log_info("{}", progress_line(metrics, config_.train.steps, per_step / double(recent),
+                                 std::time(nullptr)));
   }
 
-  // Missing metrics cost no checkpoint: the run goes on without the file.
-  bool write(const StepMetrics& metrics, MetricsFile& file) {
+  // Missing metrics cost no checkpoint: the run goes on without the file. Whether `write` did.
+  bool survive(const std::function<void()>& write) {
     try {
-      file.write(metrics);
+      write();
       return true;
     } catch (const Error& error) {
       summary_.metrics_error = error.what();
@@ -318,6 +326,7 @@ class Run {
   std::optional<PeakRate> peak_;
   GraphChoice graphs_;
   std::vector<MetricsFile> metrics_;  // rank 0 only
+  std::optional<EventFile> events_;   // likewise
   std::vector<double> seconds_;       // of each step
   RunSummary summary_;
 };
