@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lib/base/hash.h"
+#include "lib/text/chat/message_words.h"
 
 namespace gxp {
 namespace {
@@ -26,7 +27,7 @@ bool are_text_parts(const JinjaList& parts) {
 
 // chat_template_utils._alias_reasoning_fields of transformers 5.
 JinjaDict with_reasoning(JinjaDict message) {
-  for (const char* name : {"reasoning_content", "thinking", "reasoning"}) {
+  for (const char* name : kReasoningNames) {
     const JinjaValue* found = message.find(name);
     if (found == nullptr) continue;
     const JinjaValue reasoning = *found;
@@ -52,6 +53,18 @@ JinjaValue prepared(const JinjaValue& message, bool keeps_parts) {
   if (parts != nullptr && are_text_parts(*parts) && (parts->items.size() == 1 || !keeps_parts))
     present.set("content", joined_parts(*parts));
   return with_reasoning(std::move(present));
+}
+
+std::vector<MessageSpan> message_spans(const JinjaOutput& output, const JinjaList& messages) {
+  std::vector<MessageSpan> spans;
+  for (const auto& [item, printed] : output.iterations) {
+    const auto message = std::ranges::find(messages.items, item, &JinjaValue::dict);
+    const std::string_view text =
+        std::string_view(output.text).substr(printed.begin, printed.end - printed.begin);
+    if (message != messages.items.end() && text.find_first_not_of(" \t\r\n") != text.npos)
+      spans.push_back({size_t(message - messages.items.begin()), printed});
+  }
+  return spans;
 }
 
 std::string digest_of(std::string_view source, const JinjaDict& special_tokens,
@@ -82,8 +95,8 @@ ChatTemplate::ChatTemplate(std::string_view source, std::string name, JinjaDict 
   digest_ = digest_of(source, special_tokens_, day.data());
 }
 
-JinjaOutput ChatTemplate::render(const JinjaValue& messages, bool add_generation_prompt,
-                                 const JinjaDict& variables) const {
+ChatRendering ChatTemplate::render(const JinjaValue& messages, bool add_generation_prompt,
+                                   const JinjaDict& variables) const {
   const bool keeps_parts = jinja_.mentions("type") && jinja_.mentions("text");
   JinjaList list;
   const JinjaValue::List taken = items_of(messages);
@@ -94,9 +107,11 @@ JinjaOutput ChatTemplate::render(const JinjaValue& messages, bool add_generation
   all.set("documents", JinjaNone{});
   for (const JinjaDict* some : {&special_tokens_, &variables})
     for (const auto& [key, value] : some->entries()) all.set(key, value);
-  all.set("messages", std::move(list));
+  all.set("messages", list);
   all.set("add_generation_prompt", add_generation_prompt);
-  return jinja_.render(all, now_);
+  JinjaOutput output = jinja_.render(all, now_);
+  std::vector<MessageSpan> spans = message_spans(output, list);
+  return {std::move(output.text), std::move(output.generation), std::move(spans)};
 }
 
 std::string ChatTemplate::prompt(std::string_view message) const {

@@ -5,10 +5,23 @@
 #include <ctime>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/text/jinja/template.h"
 
 namespace gxp {
+
+// What an iteration of a loop over the messages has printed.
+struct MessageSpan {
+  size_t message = 0;
+  ByteSpan printed;
+};
+
+struct ChatRendering {
+  std::string text;
+  std::vector<ByteSpan> generation;   // what each {% generation %} block has printed, in order
+  std::vector<MessageSpan> messages;  // none is blank; a message may have several, or none
+};
 
 // Immutable; any thread may call it.
 class ChatTemplate {
@@ -22,8 +35,8 @@ class ChatTemplate {
   // left out, and reasoning is there under each of its names. A content of one text part is that text;
   // one of several stays as it is where the template looks at parts, and is joined elsewhere.
   // variables: what else the template sees, such as tools. kCorrupt: as JinjaTemplate::render().
-  [[nodiscard]] JinjaOutput render(const JinjaValue& messages, bool add_generation_prompt,
-                                   const JinjaDict& variables = {}) const;
+  [[nodiscard]] ChatRendering render(const JinjaValue& messages, bool add_generation_prompt,
+                                     const JinjaDict& variables = {}) const;
 
   // The text after which the model answers this message of a user.
   [[nodiscard]] std::string prompt(std::string_view message) const;

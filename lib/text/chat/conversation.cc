@@ -264,6 +264,10 @@ bool is_share_gpt(const JinjaValue& messages) {
 
 }  // namespace
 
+const std::vector<JinjaValue>& messages_of(const Conversation& conversation) {
+  return conversation.messages.list()->items;
+}
+
 std::string_view words_for(ChatKind kind) {
   switch (kind) {
     case ChatKind::kMessages:

@@ -16,6 +16,7 @@ struct Conversation {
   std::vector<bool> trained;  // for each message: whether it is an assistant's that counts
   JinjaDict variables;        // for the template: tools, documents, chat_template_kwargs
 };
+const std::vector<JinjaValue>& messages_of(const Conversation& conversation);
 
 // To be tokenized apart and joined; the completion and the end token behind it are trained.
 struct PromptCompletion {

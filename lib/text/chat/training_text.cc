@@ -5,13 +5,11 @@
 #include <string_view>
 
 #include "lib/base/error.h"
+#include "lib/text/chat/answer_spans.h"
+#include "lib/text/chat/message_words.h"
 
 namespace gxp {
 namespace {
-
-const std::vector<JinjaValue>& messages_of(const Conversation& conversation) {
-  return conversation.messages.list()->items;
-}
 
 const std::string& role_of(const JinjaValue& message) {
   return *message.dict()->find("role")->text();
@@ -19,9 +17,9 @@ const std::string& role_of(const JinjaValue& message) {
 
 // It has each of these names in a template.
 void check_reasoning_is_rendered(const JinjaTemplate& jinja, const JinjaDict& message) {
-  constexpr std::array<const char*, 3> kNames = {"reasoning_content", "thinking", "reasoning"};
-  if (std::ranges::any_of(kNames, [&](const char* name) { return jinja.mentions(name); })) return;
-  for (const char* name : kNames) {
+  if (std::ranges::any_of(kReasoningNames, [&](const char* name) { return jinja.mentions(name); }))
+    return;
+  for (const char* name : kReasoningNames) {
     const JinjaValue* reasoning = message.find(name);
     if (reasoning != nullptr && is_true(*reasoning))
       fail(ErrorKind::kCorrupt, "a message has {}, which the {} does not render", name,
@@ -37,12 +35,6 @@ void check_is_rendered(const JinjaTemplate& jinja, const Conversation& conversat
     const std::string& role = role_of(message);
     if (std::ranges::find(kRoles, role) == kRoles.end() && !jinja.mentions(role))
       fail(ErrorKind::kCorrupt, "the role '{}' is unknown, also to the {}", role, jinja.name());
-    for (const char* name : {"tool_calls", "function_call"}) {
-      const JinjaValue* calls = message.dict()->find(name);
-      if (calls != nullptr && is_true(*calls) && !jinja.mentions(name))
-        fail(ErrorKind::kCorrupt, "a message has {}, which the {} does not render", name,
-             jinja.name());
-    }
     check_reasoning_is_rendered(jinja, *message.dict());
   }
 }
@@ -61,59 +53,49 @@ void check_variables_are_rendered(const ChatTemplate& chat, const Conversation& 
   }
 }
 
-bool has_words(const JinjaValue& message) {
-  const JinjaValue* content = message.dict()->find("content");
-  if (content == nullptr || content->is_none()) return false;
-  const auto is_blank = [](std::string_view text) {
-    return text.find_first_not_of(" \t\n\v\f\r") == std::string_view::npos;
-  };
-  if (content->text() != nullptr) return !is_blank(*content->text());
-  return !std::ranges::all_of(content->list()->items, [&](const JinjaValue& part) {
-    return is_blank(*part.dict()->find("text")->text());
-  });
-}
-
-// The message with another text in each place.
-JinjaDict with_other_words(const JinjaDict& message) {
-  constexpr const char* kOther = "\x01";
-  JinjaDict changed = message;
-  const JinjaList* parts = message.find("content")->list();
-  if (parts == nullptr) {
-    changed.set("content", kOther);
-    return changed;
-  }
-  JinjaList others;
-  for (const JinjaValue& part : parts->items) {
-    JinjaDict other = *part.dict();
-    other.set("text", kOther);
-    others.items.emplace_back(std::move(other));
-  }
-  changed.set("content", std::move(others));
-  return changed;
-}
-
-bool depends_on_words(const ChatTemplate& chat, const Conversation& conversation, size_t at,
-                      const std::string& text) {
+// Whether the rendering is another one with this message in place of one that is there.
+bool depends_on(const ChatTemplate& chat, const Conversation& conversation, size_t at,
+                const std::string& text, JinjaDict other) {
   JinjaList others = *conversation.messages.list();
-  others.items[at] = with_other_words(*others.items[at].dict());
+  others.items[at] = std::move(other);
   try {
     return chat.render(std::move(others), false, conversation.variables).text != text;
   } catch (const Error&) {
-    return true;  // the template has looked at the words
+    return true;  // the template has looked at it
   }
 }
 
-// Templates may pass over the messages of roles for which they have no branch. A system's message is
-// where they decide to have it: some render it only for the last question.
+// Templates may pass over the messages of roles for which they have no branch, and over contents of a
+// type that they do not expect. A system's message is where they decide to have it: some render it
+// only for the last question.
 void check_words_are_rendered(const ChatTemplate& chat, const Conversation& conversation,
                               const std::string& text) {
   for (size_t at = 0; at < messages_of(conversation).size(); ++at) {
-    const JinjaValue& message = messages_of(conversation)[at];
-    const std::string& role = role_of(message);
-    if (role == "user" || role == "assistant" || role == "system" || !has_words(message)) continue;
-    if (!depends_on_words(chat, conversation, at, text))
+    const JinjaDict& message = *messages_of(conversation)[at].dict();
+    const std::string& role = role_of(messages_of(conversation)[at]);
+    const bool is_certain = role == "system" || ((role == "user" || role == "assistant") &&
+                                                 has_words_of(text, message));
+    if (is_certain || !has_words(message)) continue;
+    if (!depends_on(chat, conversation, at, text, with_words(message, "\x01")))
       fail(ErrorKind::kCorrupt,
            "message {}, of the role '{}', has a text that the {} does not render", at + 1, role,
+           chat.jinja().name());
+  }
+}
+
+// A template may have the name for something else. The tools of a system's message are those of the
+// conversation; other messages may have anything.
+void check_members_are_rendered(const ChatTemplate& chat, const Conversation& conversation,
+                                const std::string& text) {
+  for (size_t at = 0; at < messages_of(conversation).size(); ++at) {
+    const JinjaValue& message = messages_of(conversation)[at];
+    const char* name = role_of(message) == "system" ? "tools" : "tool_calls";
+    const JinjaValue* value = message.dict()->find(name);
+    if (value == nullptr || !is_true(*value)) continue;
+    JinjaDict other = *message.dict();
+    other.set(name, JinjaNone{});  // as if it were not there
+    if (!depends_on(chat, conversation, at, text, std::move(other)))
+      fail(ErrorKind::kCorrupt, "message {} has {}, which the {} does not render", at + 1, name,
            chat.jinja().name());
   }
 }
@@ -137,52 +119,11 @@ std::vector<ByteSpan> tagged_spans(const std::vector<ByteSpan>& spans,
   return chosen;
 }
 
-class PrefixSpans {
- public:
-  PrefixSpans(const ChatTemplate& chat, const Conversation& conversation, const std::string& text)
-      : chat_(chat), conversation_(conversation), text_(text) {}
-
-  std::vector<ByteSpan> find() {
-    std::vector<ByteSpan> spans;
-    for (size_t at = 0; at < conversation_.trained.size(); ++at) {
-      if (!conversation_.trained[at]) continue;
-      const size_t begin = at == 0 ? 0 : length_of_prefix(at, true);
-      const size_t end = length_of_prefix(at + 1, false);
-      if (begin > end) refuse(at + 1, "it is shorter than the prompt for its last message");
-      spans.push_back({uint32_t(begin), uint32_t(end)});
-    }
-    return spans;
-  }
-
- private:
-  size_t length_of_prefix(size_t count, bool add_generation_prompt) {
-    const std::vector<JinjaValue>& messages = messages_of(conversation_);
-    if (count == messages.size() && !add_generation_prompt) return text_.size();
-    JinjaList first;
-    first.items.assign(messages.begin(), messages.begin() + ptrdiff_t(count));
-    std::string rendered;
-    try {
-      rendered =
-          chat_.render(std::move(first), add_generation_prompt, conversation_.variables).text;
-    } catch (const Error& error) {
-      refuse(count, error.what());
-    }
-    if (!text_.starts_with(rendered)) refuse(count, "it is not how the whole rendering begins");
-    return rendered.size();
-  }
-
-  [[noreturn]] static void refuse(size_t count, std::string_view why) {
-    fail(ErrorKind::kCorrupt,
-         "which part is the assistant's cannot be told from the rendering of the first {} "
-         "messages: {}; a "
-         "template with {{% generation %}} tags says so itself",
-         count, why);
-  }
-
-  const ChatTemplate& chat_;
-  const Conversation& conversation_;
-  const std::string& text_;
-};
+std::vector<ByteSpan> untagged_spans(const ChatTemplate& chat, const Conversation& conversation,
+                                     const ChatRendering& rendering) {
+  const auto spans = find_prefix_spans(chat, conversation, rendering);
+  return spans ? *spans : find_loop_spans(chat, conversation, rendering);
+}
 
 }  // namespace
 
@@ -190,13 +131,15 @@ TrainingText render_for_training(const ChatTemplate& chat, const Conversation& c
                                  const std::string& where) {
   try {
     check_is_rendered(chat.jinja(), conversation);
-    JinjaOutput output = chat.render(conversation.messages, false, conversation.variables);
-    TrainingText result{.text = std::move(output.text), .trained = {}};
+    const ChatRendering rendering =
+        chat.render(conversation.messages, false, conversation.variables);
+    TrainingText result{.text = rendering.text, .trained = {}};
     check_words_are_rendered(chat, conversation, result.text);
+    check_members_are_rendered(chat, conversation, result.text);
     check_variables_are_rendered(chat, conversation, result.text);
     result.trained = chat.jinja().has_generation()
-                         ? tagged_spans(output.generation, conversation)
-                         : PrefixSpans(chat, conversation, result.text).find();
+                         ? tagged_spans(rendering.generation, conversation)
+                         : untagged_spans(chat, conversation, rendering);
     std::erase_if(result.trained, [](const ByteSpan& span) { return span.begin == span.end; });
     if (result.trained.empty())
       fail(ErrorKind::kCorrupt, "the {} renders nothing of it that counts", chat.jinja().name());

@@ -17,13 +17,10 @@ struct TrainingText {
   std::vector<ByteSpan> trained;  // in order; none is empty, none overlap
 };
 
-// The rendering of all messages. Where the template has {% generation %} tags, they say what counts.
-// Elsewhere a message of the assistant counts from the end of the rendering of what comes before it,
-// with a generation prompt, to the end of the rendering up to it; or from the beginning, if it is the
-// first message.
+// The rendering of all messages. Where the template has {% generation %} tags, they say what counts;
+// elsewhere find_prefix_spans() does, or else find_loop_spans().
 // kCorrupt, naming `where`: the template refuses the conversation, does not know a role, or has no
 // place for its tools; nothing would count; or which part counts cannot be told.
-// Cost: one rendering with tags; without, two for each message that counts.
 TrainingText render_for_training(const ChatTemplate& chat, const Conversation& conversation,
                                  const std::string& where);
 

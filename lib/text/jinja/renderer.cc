@@ -21,7 +21,7 @@ class JinjaRenderer {
 
   JinjaOutput run(const JinjaBody& body) {
     run_body(body, root_);
-    return {std::move(output_), std::move(generation_)};
+    return {std::move(output_), std::move(generation_), std::move(iterations_)};
   }
 
  private:
@@ -87,7 +87,9 @@ class JinjaRenderer {
   // What `run` prints, as a text.
   std::string capture(const std::function<void()>& run) {
     std::string outer = std::exchange(output_, {});
+    ++captures_;
     run();
+    --captures_;
     return std::exchange(output_, std::move(outer));
   }
 
@@ -122,13 +124,21 @@ class JinjaRenderer {
     while (loop.advance()) {
       JinjaScope inner{.outer = &scope, .loop = &loop};
       assign(statement.names, loop.item(), inner);
+      const size_t begin = output_.size();
       const Flow flow = run_body(statement.bodies[0], inner);
+      note_iteration(loop.item(), begin);
       has_completed = has_completed || flow == Flow::kNext;
       if (flow == Flow::kBreak) break;
     }
     if (has_completed || statement.bodies.size() < 2) return;
     JinjaScope inner{.outer = &scope};
     run_body(statement.bodies[1], inner);
+  }
+
+  void note_iteration(const JinjaValue& item, size_t begin) {
+    if (item.dict() == nullptr || captures_ > 0 || begin == output_.size()) return;
+    rendering_.count_bytes(sizeof(JinjaIteration));
+    iterations_.push_back({item.dict(), {uint32_t(begin), uint32_t(output_.size())}});
   }
 
   void set_attribute(const JinjaStatement& statement, JinjaScope& scope) {
@@ -374,7 +384,9 @@ class JinjaRenderer {
   int depth_ = 0;
   JinjaScope root_;
   std::string output_;
+  int captures_ = 0;  // that what is printed now goes into
   std::vector<ByteSpan> generation_;
+  std::vector<JinjaIteration> iterations_;
 };
 
 }  // namespace

@@ -10,9 +10,16 @@
 
 namespace gxp {
 
+// What the rendering of one item of a loop has printed.
+struct JinjaIteration {
+  const JinjaDict* item = nullptr;  // only to be compared: those that the template made are gone
+  ByteSpan printed;
+};
+
 struct JinjaOutput {
   std::string text;
-  std::vector<ByteSpan> generation;  // what each {% generation %} block has printed, in order
+  std::vector<ByteSpan> generation;        // what each {% generation %} block has printed, in order
+  std::vector<JinjaIteration> iterations;  // that printed something of a dict, and not into a text
 };
 
 // `line` is kept at the line that is being rendered, so it tells where after a JinjaError. The work

@@ -1,4 +1,5 @@
 // Golden renderings of transformers, of every conversation with the template of every family.
+#include "lib/text/chat/answer_spans.h"
 #include "lib/text/chat/training_text.h"
 #include "tests/catch.h"
 #include "tests/error_of.h"
@@ -62,7 +63,7 @@ TEST_CASE("a family's templates render conversations as transformers does", "[te
   const std::string file = GENERATE("chat_template", "chat_template_generation");
   const ChatTemplate chat = family_template(family, file);
   for_each_conversation(family, [&](const JinjaValue& messages, const JinjaValue& expected) {
-    JinjaOutput output;
+    ChatRendering output;
     const Caught caught = error_of([&] { output = chat.render(messages, false); });
     if (const JinjaValue* error = expected.dict()->find("error")) {
       CHECK(caught.kind == ErrorKind::kCorrupt);
@@ -82,21 +83,35 @@ TEST_CASE("a family's templates render conversations as transformers does", "[te
 TEST_CASE("what counts of a conversation is what its tags or its prefixes say", "[text]") {
   const std::string family = GENERATE(from_range(kFamilies));
   const std::string file = GENERATE("chat_template", "chat_template_generation");
-  const std::string spans = file == "chat_template" ? "prefix_spans" : "generation_spans";
   const ChatTemplate chat = family_template(family, file);
   for_each_conversation(family, [&](const JinjaValue& messages, const JinjaValue& expected) {
     TrainingText text;
     const Caught caught = error_of(
         [&] { text = render_for_training(chat, all_assistants(messages), "chats, line 1"); });
-    const bool is_refused =
-        expected.dict()->find("error") != nullptr || at(expected, spans).is_none();
-    CHECK(caught.kind.has_value() == is_refused);
-    if (is_refused) {
+    CHECK(caught.kind.has_value() == (expected.dict()->find("error") != nullptr));
+    if (caught.kind) {
       CHECK(caught.says("chats, line 1: "));
       return;
     }
+    // Without prefixes, the loop over the messages says what the tags do.
+    const bool has_prefixes = file == "chat_template" && !at(expected, "prefix_spans").is_none();
+    const std::string spans = has_prefixes ? "prefix_spans" : "generation_spans";
     CHECK(text.text == *at(expected, "rendered").text());
     CHECK(words_for(text.trained) == in_bytes(at(expected, spans), text.text));
+  });
+}
+
+TEST_CASE("a template's loop over the messages says the same as its prefixes", "[text]") {
+  const std::string family = GENERATE(from_range(kFamilies));
+  const ChatTemplate chat = family_template(family, "chat_template");
+  for_each_conversation(family, [&](const JinjaValue& messages, const JinjaValue& expected) {
+    if (expected.dict()->find("error") != nullptr) return;
+    const Conversation conversation = all_assistants(messages);
+    const ChatRendering rendering = chat.render(messages, false);
+    const auto prefixes = find_prefix_spans(chat, conversation, rendering);
+    CHECK(prefixes.has_value() == !at(expected, "prefix_spans").is_none());
+    if (prefixes)
+      CHECK(words_for(find_loop_spans(chat, conversation, rendering)) == words_for(*prefixes));
   });
 }
 
