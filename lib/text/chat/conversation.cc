@@ -6,37 +6,11 @@
 
 #include "lib/base/error.h"
 #include "lib/base/text/joined.h"
+#include "lib/text/chat/members.h"
+#include "lib/text/chat/message_spellings.h"
 
 namespace gxp {
 namespace {
-
-constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kShareGptRoles = {{
-    {"system", "system"},
-    {"human", "user"},
-    {"user", "user"},
-    {"gpt", "assistant"},
-    {"assistant", "assistant"},
-    {"chatgpt", "assistant"},
-    {"bard", "assistant"},
-    {"bing", "assistant"},
-    {"model", "assistant"},
-    {"tool", "tool"},
-}};
-
-// A member that is there and not null.
-const JinjaValue* find_member(const JinjaDict& object, std::string_view key) {
-  const JinjaValue* value = object.find(key);
-  return value == nullptr || value->is_none() ? nullptr : value;
-}
-
-const std::string& text_member(const JinjaDict& object, std::string_view key,
-                               const std::string& where) {
-  const JinjaValue* value = find_member(object, key);
-  if (value == nullptr) fail(ErrorKind::kCorrupt, "{}: {} is missing", where, key);
-  if (value->text() == nullptr)
-    fail(ErrorKind::kCorrupt, "{}: {} is a {}, not a text", where, key, kind_of(*value));
-  return *value->text();
-}
 
 JinjaDict message_of(std::string_view role, std::string_view content) {
   JinjaDict message;
@@ -102,7 +76,7 @@ class ExampleReader {
       if (message.dict() == nullptr)
         fail(ErrorKind::kCorrupt, "{}: {} is a {}, not an object", where_, place(),
              kind_of(message));
-      add(with_role(*message.dict()), count);
+      add(spellings_.known(*message.dict(), where_ + ": " + place()), count);
       if (has_system && trained_.size() == 2 && role_of(list_.items[1]) == "system" &&
           role_of(list_.items[0]) == "system")
         fail(ErrorKind::kCorrupt,
@@ -114,30 +88,6 @@ class ExampleReader {
 
   static const std::string& role_of(const JinjaValue& message) {
     return *message.dict()->find("role")->text();
-  }
-
-  // ShareGPT's members by the names that templates know; all others stay.
-  JinjaDict with_role(const JinjaDict& message) {
-    if (find_member(message, "from") == nullptr) return message;
-    if (message.find("role") != nullptr || message.find("content") != nullptr)
-      fail(ErrorKind::kCorrupt, "{}: {} has both from or value and role or content", where_,
-           place());
-    const std::string& from = text_member(message, "from", where_ + ", " + place());
-    const auto* const known =
-        std::ranges::find(kShareGptRoles, from, [](const auto& row) { return row.first; });
-    if (known == kShareGptRoles.end())
-      fail(ErrorKind::kCorrupt,
-           "{}: {} is from '{}', which is not known; system, human, gpt and tool are", where_,
-           place(), from);
-    JinjaDict renamed;
-    for (const auto& [key, value] : message.entries()) {
-      if (key == "from") {
-        renamed.set("role", known->second);
-      } else {
-        renamed.set(key == "value" ? "content" : std::string_view(key), value);
-      }
-    }
-    return renamed;
   }
 
   void check_content(const JinjaDict& message, const std::string& role) {
@@ -200,12 +150,12 @@ class ExampleReader {
            "{}: no message of an assistant is to be learned, so no token has a loss", where_);
     Conversation conversation{
         .messages = std::move(list_), .trained = std::move(trained_), .variables = {}};
-    for (const char* name : {"tools", "documents"}) {
-      const JinjaValue* value = find_member(object_, name);
-      if (value == nullptr) continue;
-      if (value->list() == nullptr)
-        fail(ErrorKind::kCorrupt, "{}: {} is a {}, not a list", where_, name, kind_of(*value));
-      if (!value->list()->items.empty()) conversation.variables.set(name, *value);
+    JinjaList tools = spellings_.known_tools(object_, where_);
+    if (!tools.items.empty()) conversation.variables.set("tools", std::move(tools));
+    if (const JinjaValue* documents = find_member(object_, "documents")) {
+      if (documents->list() == nullptr)
+        fail(ErrorKind::kCorrupt, "{}: documents is a {}, not a list", where_, kind_of(*documents));
+      if (!documents->list()->items.empty()) conversation.variables.set("documents", *documents);
     }
     add_variables(conversation.variables);
     return conversation;
@@ -226,6 +176,7 @@ class ExampleReader {
 
   const JinjaDict& object_;
   const std::string& where_;
+  MessageSpellings spellings_;
   JinjaList list_;
   std::vector<bool> trained_;
 };

@@ -40,8 +40,7 @@ struct ChatExample {
 };
 
 // None: the object has no member that chat data have, so that it may be a plain document.
-//   messages, conversations            role and content, or from and value (ShareGPT): human, user;
-//                                      gpt, assistant, chatgpt, bard, bing, model; system; tool
+//   messages, conversations            role and content, or other spellings: MessageSpellings
 //   prompt and completion              two texts, or two lists of messages of which the second counts
 //   instruction and output             Alpaca: instruction, a blank line and the input are the user's
 //                                      message, the output is the assistant's, system the system's

@@ -100,7 +100,7 @@ TEST_CASE("bad examples are refused with the reason and the place", "[text]") {
       {R"({"messages": [{"role": "assistant", "content": "x", "weight": 0.5}]})",
        "the weight of message 1 is not supported"},
       {R"({"messages": [)" + kUser + "," + kAssistant + R"(], "tools": "x"})",
-       "tools is a text, not a list"},
+       "read data.jsonl, line 7: tools"},
       {R"({"messages": [{"role": "system", "content": "x"}, )" + kAssistant +
            R"(], "system": "y"})",
        "both among the messages and beside them"},
@@ -123,6 +123,24 @@ TEST_CASE("bad examples are refused with the reason and the place", "[text]") {
        "message 1 has both from or value and role or content"},
       {R"({"conversations": [{"from": "gpt", "role": "user", "value": "x"}]})",
        "message 1 has both from or value and role or content"},
+      {R"({"conversations": [{"from": "function_call", "value": "get the weather"}]})",
+       "message 1: "},
+      {R"({"conversations": [{"from": "function_call", "value": "{\"name\": \"f\"}"}]})",
+       "message 1 has a call whose arguments are no object"},
+      {R"({"conversations": [{"from": "function_call", "value": "[3]"}]})",
+       "message 1 has a call that is a integer"},
+      {R"({"messages": [{"role": "assistant", "function_call": {"name": "f", "arguments": "x"}}]})",
+       "message 1: arguments of a call"},
+      {R"({"messages": [{"role": "function_call", "content": null}]})",
+       "message 1: content is missing"},
+      {R"({"messages": [{"role": "assistant", "function_call": {"arguments": {}}}]})",
+       "message 1: name is missing"},
+      {R"({"messages": [{"role": "assistant", "function_call": {}, "tool_calls": []}]})",
+       "message 1 has both function_call and tool_calls"},
+      {R"({"messages": [)" + kUser + "," + kAssistant + R"(], "tools": [], "functions": []})",
+       "there are both tools and functions"},
+      {R"({"messages": [)" + kUser + "," + kAssistant + R"(], "functions": {}})",
+       "functions is a dict, not a list"},
       {R"({"instruction": "x", "output": 3})", "output is a integer, not a text"},
       {R"({"instruction": "x", "output": "y", "history": [["a", "b"]]})",
        "a history are not supported"},
@@ -135,6 +153,57 @@ TEST_CASE("bad examples are refused with the reason and the place", "[text]") {
     CHECK(caught.kind == ErrorKind::kCorrupt);
     CHECK(caught.says(words));
     CHECK(caught.says("read data.jsonl, line 7"));
+  }
+}
+
+TEST_CASE("other spellings of calls and tools are those that templates know", "[text]") {
+  const std::string call =
+      R"({"role": "assistant", "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": {"x": 1}}}]})";
+  const std::string tool = R"("tools": [{"type": "function", "function": {"name": "f"}}])";
+  const auto known = [&](const std::string& tools) {
+    return R"({"messages": [)" + kUser + ", " + call + R"(, {"role": "tool", "content": "r"}, )" +
+           kAssistant + "]" + tools + "}";
+  };
+  const std::string share_gpt =
+      R"({"conversations": [{"from": "human", "value": "a"}, {"from": "function_call", "value": "CALL"},
+          {"from": "observation", "value": "r"}, {"from": "gpt", "value": "b"}])";
+  const auto with_call = [&](const std::string& json) {
+    return std::string(share_gpt).replace(share_gpt.find("CALL"), 4, json);
+  };
+  const std::string open_ai = R"({"messages": [)" + kUser +
+                              R"(, {"role": "assistant", "content": null,
+      "function_call": {"name": "f", "arguments": "{\"x\": 1}"}}, {"role": "function", "content": "r"}, )" +
+                              kAssistant + "]";
+  const std::string plain = R"({\"name\": \"f\", \"arguments\": {\"x\": 1}})";
+  const std::string in_text = R"({\"name\": \"f\", \"arguments\": \"{\\\"x\\\": 1}\"})";
+  const std::map<std::string, std::string> kSame = {
+      {with_call(plain) + "}", known("")},
+      {with_call("[" + plain + "]") + R"(, "tools": ""})", known("")},
+      {with_call(in_text) + R"(, "tools": "[{\"name\": \"f\"}]"})", known(", " + tool)},
+      {with_call(plain) + ", " + tool + "}", known(", " + tool)},
+      {open_ai + "}", known("")},
+      {R"({"messages": [{"role": "user", "content": "a"}, {"role": "function_call", "content": ")" +
+           plain + R"("}, {"role": "observation", "content": "r"}, )" + kAssistant + "]}",
+       known("")},
+      {open_ai + R"(, "functions": [{"name": "f"}]})", known(", " + tool)},
+      {R"({"messages": [{"role": "user", "content": [{"type": "input_text", "text": "a"}]},
+          {"role": "assistant", "content": [{"type": "output_text", "text": "b"}]}], "tools": "[{\"name\": \"g\"}]"})",
+       R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "a"}]},
+          {"role": "assistant", "content": [{"type": "text", "text": "b"}]}], "tools": [{"name": "g"}]})"},
+  };
+  for (const auto& [json, same] : kSame) {
+    CAPTURE(json);
+    const Conversation found = std::get<Conversation>(example(json)->content);
+    const Conversation expected = std::get<Conversation>(example(same)->content);
+    const auto without_null = [](std::string text) {
+      const std::string null = "\"content\": null, ";
+      const size_t at_null = text.find(null);
+      return at_null == text.npos ? text : text.erase(at_null, null.size());
+    };
+    CHECK(without_null(to_python_json(found.messages, {})) ==
+          to_python_json(expected.messages, {}));
+    CHECK(to_python_json(found.variables, {}) == to_python_json(expected.variables, {}));
+    CHECK(found.trained == expected.trained);
   }
 }
 
