@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 
 #include "lib/text/jinja/function.h"
+#include "lib/text/jinja/number_filters.h"
 #include "lib/text/jinja/operators.h"
 #include "lib/text/jinja/python_text.h"
+#include "lib/text/jinja/text_format.h"
 #include "lib/text/jinja/written.h"
 
 namespace gxp {
@@ -36,6 +36,19 @@ JinjaValue replace(const JinjaCall& call, const JinjaArguments& arguments) {
   if (arguments[2] != nullptr && !arguments[2]->is_none())
     on_text.arguments.push_back(*arguments[2]);
   return run_jinja(method, on_text);
+}
+
+// Python's value % arguments.
+JinjaValue format(const JinjaCall& call, const JinjaArguments&) {
+  if (!call.named.empty() && !call.arguments.empty())
+    jinja_fail("format takes either arguments or named ones");
+  JinjaValue values = JinjaList{.kind = JinjaListKind::kTuple, .items = call.arguments};
+  if (!call.named.empty()) {
+    JinjaDict named;
+    for (const auto& [name, value] : call.named) named.set(name, value);
+    values = std::move(named);
+  }
+  return percent_format(printed(call.subject), values, call.rendering);
 }
 
 JinjaValue indent(const JinjaCall& call, const JinjaArguments& arguments) {
@@ -86,69 +99,6 @@ JinjaValue to_json(const JinjaCall& call, const JinjaArguments& arguments) {
   return to_python_json(call.subject, layout_of(arguments));
 }
 
-// --- numbers
-
-// int(text, 10): blanks around, a sign, and digits; none of Python's underscores.
-std::optional<int64_t> parse_integer(std::string_view text) {
-  text = stripped(text, Sides::kBoth);
-  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
-  int64_t value = 0;
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (result.ec == std::errc::result_out_of_range || text.find('_') != std::string_view::npos)
-    jinja_fail("the number in '{}' is not supported", text.substr(0, 100));
-  if (result.ec != std::errc() || result.ptr != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-std::optional<double> parse_float(std::string_view text) {
-  text = stripped(text, Sides::kBoth);
-  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
-  double value = 0;
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (result.ec == std::errc::result_out_of_range || text.find('_') != std::string_view::npos)
-    jinja_fail("the number in '{}' is not supported", text.substr(0, 100));
-  if (result.ec != std::errc() || result.ptr != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-std::optional<int64_t> truncated(double value) {
-  if (!std::isfinite(value)) return std::nullopt;
-  if (std::abs(value) >= 9.2e18) jinja_fail("a whole number is beyond 64 bits");
-  return int64_t(value);
-}
-
-void check_is_defined(const JinjaValue& value) {
-  if (value.undefined() != nullptr) attribute_of(value, "int");  // says what is undefined
-}
-
-JinjaValue to_int(const JinjaCall& call, const JinjaArguments& arguments) {
-  check_is_defined(call.subject);
-  if (arguments.integer(1, 10) != 10) jinja_fail("int with another base is not supported");
-  const JinjaValue otherwise = arguments[0] == nullptr ? JinjaValue(0) : *arguments[0];
-  std::optional<int64_t> value = call.subject.integer();
-  if (!value && call.subject.number()) value = truncated(*call.subject.number());
-  if (const std::string* text = call.subject.text()) {
-    value = parse_integer(*text);
-    const std::optional<double> real = value ? std::nullopt : parse_float(*text);
-    if (real) value = truncated(*real);
-  }
-  return value ? JinjaValue(*value) : otherwise;
-}
-
-JinjaValue to_float(const JinjaCall& call, const JinjaArguments& arguments) {
-  check_is_defined(call.subject);
-  std::optional<double> value = call.subject.number();
-  if (const std::string* text = call.subject.text()) value = parse_float(*text);
-  if (value) return *value;
-  return arguments[0] == nullptr ? JinjaValue(0.0) : *arguments[0];
-}
-
-JinjaValue absolute(const JinjaCall& call, const JinjaArguments&) {
-  const bool is_negative = call.subject.number() && *call.subject.number() < 0;
-  if (is_negative || !call.subject.number()) return negated(call.subject);
-  return call.subject.is_bool() ? JinjaValue(*call.subject.integer()) : call.subject;
-}
-
 // --- items
 
 JinjaValue length(const JinjaCall& call, const JinjaArguments&) { return length_of(call.subject); }
@@ -159,7 +109,7 @@ JinjaValue follow(JinjaValue value, const JinjaValue* path) {
   if (path->text() == nullptr) return item_of(value, *path);
   for (const std::string_view part : split_text(*path->text(), {.separator = "."})) {
     const bool is_place = !part.empty() && part.find_first_not_of("0123456789") == part.npos;
-    value = item_of(value, is_place ? JinjaValue(*parse_integer(part)) : JinjaValue(part));
+    value = item_of(value, is_place ? JinjaValue(*parse_jinja_integer(part)) : JinjaValue(part));
   }
   return value;
 }
@@ -260,6 +210,35 @@ JinjaValue sort_dict(const JinjaCall& call, const JinjaArguments& arguments) {
   return JinjaList{.items = std::move(pairs)};
 }
 
+JinjaValue unique(const JinjaCall& call, const JinjaArguments& arguments) {
+  std::vector<JinjaValue> kept, keys;
+  const JinjaValue::List taken = items_of(call.subject);
+  for (const JinjaValue& item : taken->items) {
+    JinjaValue key = sort_key(follow(item, arguments[1]), arguments.is_true(0));
+    check_hashable(key);
+    const auto is_known = [&](const JinjaValue& other) {
+      call.rendering.count_step();
+      return are_equal(key, other);
+    };
+    if (std::ranges::any_of(keys, is_known)) continue;
+    keys.push_back(std::move(key));
+    kept.push_back(item);
+  }
+  return generator(std::move(kept));
+}
+
+// Of whole numbers and lists: how Python adds floats depends on its version.
+JinjaValue sum(const JinjaCall& call, const JinjaArguments& arguments) {
+  JinjaValue total = arguments[1] == nullptr ? JinjaValue(0) : *arguments[1];
+  if (total.text() != nullptr) jinja_fail("sum does not join texts");
+  const JinjaValue::List taken = items_of(call.subject);
+  for (const JinjaValue& item : taken->items) {
+    total = apply_jinja("+", total, follow(item, arguments[0]), call.rendering);
+    if (total.is_float()) jinja_fail("sum of numbers with a fraction is not supported");
+  }
+  return total;
+}
+
 // The call of the filter or test that is the argument at `place`, with the arguments after it.
 JinjaCall inner_call(const JinjaCall& call, const JinjaValue& item, size_t place) {
   JinjaCall inner{call.rendering, item, {}, call.named};
@@ -317,16 +296,17 @@ JinjaValue select(const JinjaCall& call, const JinjaArguments&) {
 
 constexpr size_t kAny = JinjaFunction::kAny;
 constexpr JinjaFunction kFilters[] = {
-    {"abs", {}, 0, absolute},
+    {"abs", {}, 0, filter_abs},
     {"capitalize", {}, 0, change_case<capitalized>},
     {"count", {}, 0, length},
     {"d", {"default_value", "boolean"}, 0, default_value},
     {"default", {"default_value", "boolean"}, 0, default_value},
     {"dictsort", {"case_sensitive", "by", "reverse"}, 0, sort_dict},
     {"first", {}, 0, first},
-    {"float", {"default"}, 0, to_float},
+    {"float", {"default"}, 0, filter_float},
+    {"format", {}, kAny, format},
     {"indent", {"width", "first", "blank"}, 0, indent},
-    {"int", {"default", "base"}, 0, to_int},
+    {"int", {"default", "base"}, 0, filter_int},
     {"items", {}, 0, items},
     {"join", {"d", "attribute"}, 0, join},
     {"last", {}, 0, last},
@@ -338,13 +318,16 @@ constexpr JinjaFunction kFilters[] = {
     {"rejectattr", {}, kAny, select<true, false>},
     {"replace", {"old", "new", "count"}, 2, replace},
     {"reverse", {}, 0, reverse},
+    {"round", {"precision", "method"}, 0, filter_round},
     {"select", {}, kAny, select<false, true>},
     {"selectattr", {}, kAny, select<true, true>},
     {"sort", {"reverse", "case_sensitive", "attribute"}, 0, sort},
     {"string", {}, 0, to_string},
+    {"sum", {"attribute", "start"}, 0, sum},
     {"title", {}, 0, change_case<title_words>},
     {"tojson", {"ensure_ascii", "indent", "separators", "sort_keys"}, 0, to_json},
     {"trim", {"chars"}, 0, trim},
+    {"unique", {"case_sensitive", "attribute"}, 0, unique},
     {"upper", {}, 0, change_case<upper_text>},
 };
 

@@ -5,6 +5,7 @@
 
 #include "lib/text/jinja/function.h"
 #include "lib/text/jinja/python_text.h"
+#include "lib/text/jinja/text_format.h"
 #include "lib/text/jinja/written.h"
 
 namespace gxp {
@@ -110,6 +111,27 @@ JinjaValue join_parts(const JinjaCall& call, const JinjaArguments& arguments) {
   return text;
 }
 
+JinjaValue format_text(const JinjaCall& call, const JinjaArguments&) {
+  return brace_format(text_of(call), call);
+}
+
+// str.isdigit() and the like: whether the text has characters, and only such. JinjaError: it depends
+// on characters that are not ASCII.
+template <bool (*is_such)(char)>
+JinjaValue has_only(const JinjaCall& call, const JinjaArguments&) {
+  const auto is_ascii = [](char letter) { return (letter & 0x80) == 0; };
+  const std::string& text = text_of(call);
+  for (const char letter : text)
+    if (is_ascii(letter) && !is_such(letter)) return false;
+  if (!std::ranges::all_of(text, is_ascii))
+    jinja_fail("the kind of characters that are not ASCII is not supported");
+  return !text.empty();
+}
+
+bool is_ascii_digit(char letter) { return letter >= '0' && letter <= '9'; }
+bool is_ascii_letter(char letter) { return (letter | 0x20) >= 'a' && (letter | 0x20) <= 'z'; }
+bool is_ascii_word(char letter) { return is_ascii_digit(letter) || is_ascii_letter(letter); }
+
 enum class DictPart { kKeys, kValues, kItems };
 template <DictPart part>
 JinjaValue view_dict(const JinjaCall& call, const JinjaArguments&) {
@@ -141,6 +163,12 @@ constexpr JinjaFunction kTextMethods[] = {
     {"count", {"_"}, 1, count_parts},
     {"endswith", {"_"}, 1, has_affix<true>},
     {"find", {"_"}, 1, find_part<false>},
+    {"format", {}, JinjaFunction::kAny, format_text},
+    {"isalnum", {}, 0, has_only<is_ascii_word>},
+    {"isalpha", {}, 0, has_only<is_ascii_letter>},
+    {"isdecimal", {}, 0, has_only<is_ascii_digit>},
+    {"isdigit", {}, 0, has_only<is_ascii_digit>},
+    {"isnumeric", {}, 0, has_only<is_ascii_digit>},
     {"join", {"_"}, 1, join_parts},
     {"lower", {}, 0, change_letters<lower_text>},
     {"lstrip", {"_"}, 0, strip<Sides::kLeft>},
@@ -168,10 +196,10 @@ constexpr JinjaFunction kDictMethods[] = {
 
 // Attributes that a value has in Python 3.11 and not here.
 constexpr std::string_view kOtherTextMethods[] = {
-    "casefold",  "center",      "encode",  "expandtabs", "format",   "format_map",   "index",
-    "isalnum",   "isalpha",     "isascii", "isdecimal",  "isdigit",  "isidentifier", "islower",
-    "isnumeric", "isprintable", "isspace", "istitle",    "isupper",  "ljust",        "maketrans",
-    "partition", "rindex",      "rjust",   "rpartition", "swapcase", "translate",    "zfill"};
+    "casefold",   "center",       "encode",    "expandtabs",  "format_map", "index",
+    "isascii",    "isidentifier", "islower",   "isprintable", "isspace",    "istitle",
+    "isupper",    "ljust",        "maketrans", "partition",   "rindex",     "rjust",
+    "rpartition", "swapcase",     "translate", "zfill"};
 constexpr std::string_view kOtherDictMethods[] = {"clear",   "fromkeys",   "pop",
                                                   "popitem", "setdefault", "update"};
 constexpr std::string_view kListMethods[] = {"append", "clear",   "copy",   "count",

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "lib/text/jinja/python_text.h"
+#include "lib/text/jinja/text_format.h"
 #include "lib/text/jinja/written.h"
 
 namespace gxp {
@@ -62,6 +63,24 @@ JinjaValue apply_to_floats(char operation, double left, double right) {
     default:
       jinja_fail("'//' and '%' of floats are not supported");
   }
+}
+
+// Of a base that is not negative: jinja2 loses the parentheses of a negative constant.
+JinjaValue power(const JinjaValue& base, const JinjaValue& exponent) {
+  if (*base.number() < 0) jinja_fail("'**' of a negative number is not supported");
+  if (*base.number() == 0 && *exponent.number() < 0) jinja_fail("a number is divided by 0");
+  if (base.integer() && exponent.integer() && *exponent.integer() >= 0) {
+    int64_t result = 1;
+    const bool is_small = *base.integer() <= 1;  // it stays what it is
+    const int64_t times =
+        is_small ? std::min<int64_t>(*exponent.integer(), 1) : *exponent.integer();
+    for (int64_t time = 0; time < times; ++time)
+      check_overflow(__builtin_mul_overflow(result, *base.integer(), &result));
+    return result;
+  }
+  const double result = std::pow(*base.number(), *exponent.number());
+  if (!std::isfinite(result)) jinja_fail("the result of '**' is too large");
+  return result;
 }
 
 JinjaValue repeated(const JinjaValue& value, int64_t times, JinjaRendering& rendering) {
@@ -164,11 +183,10 @@ SlicedRange range_of(const JinjaSlice& slice, int64_t length) {
 JinjaValue apply_jinja(std::string_view operation, const JinjaValue& left, const JinjaValue& right,
                        JinjaRendering& rendering) {
   if (operation == "%" && left.text() != nullptr)
-    jinja_fail("formatting a text by '%' is not supported");
+    return percent_format(*left.text(), right, rendering);
   check_defined(left);
   check_defined(right);
   const bool are_numbers = left.number() && right.number();
-  if (operation == "**") jinja_fail("'**' is not supported");
   if (!are_numbers && operation == "+") return joined_values(left, right, rendering);
   if (!are_numbers && operation == "*") {
     if ((left.text() != nullptr || is_array(left)) && right.integer())
@@ -178,6 +196,7 @@ JinjaValue apply_jinja(std::string_view operation, const JinjaValue& left, const
   }
   if (!are_numbers)
     jinja_fail("'{}' does not take a {} and a {}", operation, kind_of(left), kind_of(right));
+  if (operation == "**") return power(left, right);
   const char name = operation == "//" ? 'd' : operation[0];
   if ((name == '/' || name == 'd' || name == '%') && *right.number() == 0)
     jinja_fail("a number is divided by 0");

@@ -90,6 +90,7 @@ class JinjaParser {
     if (tokens_.skip_name("if")) return parse_if();
     if (tokens_.skip_name("for")) return parse_for();
     if (tokens_.skip_name("set")) return parse_set();
+    if (tokens_.skip_name("with")) return parse_with();
     if (tokens_.skip_name("macro")) return parse_macro();
     if (tokens_.skip_name("generation")) return parse_generation();
     if (tokens_.is_name("break") || tokens_.is_name("continue")) {
@@ -172,6 +173,21 @@ class JinjaParser {
     inner.has_own_scope = true;
     inner.is_captured = true;
     node.bodies.push_back(parse_inner({"endset"}, inner));
+    tokens_.skip();
+    return node;
+  }
+
+  Statement parse_with() {
+    Statement node = start(Statement::Kind::kWith);
+    while (tokens_.now().kind != JinjaTokenKind::kBlockEnd) {
+      if (!node.names.empty()) tokens_.expect_operator(",");
+      node.names.push_back(parse_target());
+      tokens_.expect_operator("=");
+      node.expressions.push_back(tokens_.parse_expression());
+    }
+    Place inner = place_;
+    inner.has_own_scope = true;
+    node.bodies.push_back(parse_inner({"endwith"}, inner));
     tokens_.skip();
     return node;
   }

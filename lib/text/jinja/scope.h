@@ -38,4 +38,19 @@ struct JinjaScope {
   }
 };
 
+// Counts, while it lives, the functions of the renderer that call each other: bounds the stack, of
+// which each takes less than 1 KiB (3 KiB with sanitizers). JinjaError: there are too many.
+class JinjaNesting {
+ public:
+  explicit JinjaNesting(int& depth) : depth_(depth) {
+    if (++depth_ > 1500) jinja_fail("calls of macros are nested too deeply");
+  }
+  ~JinjaNesting() { --depth_; }
+  JinjaNesting(const JinjaNesting&) = delete;
+  JinjaNesting& operator=(const JinjaNesting&) = delete;
+
+ private:
+  int& depth_;
+};
+
 }  // namespace gxp

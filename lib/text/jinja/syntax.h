@@ -64,6 +64,7 @@ struct JinjaStatement {
     kSet,    // names = expressions[0]
     kSetAttribute,  // names[0].text = expressions[0]
     kSetBlock,      // names[0] = bodies[0], or expressions[0] of it, in which it is kJinjaCaptured
+    kWith,          // names[i] = expressions[i], each from outside, in bodies[0]
     kMacro,         // macro
     kGeneration,    // bodies[0]
     kBreak,
