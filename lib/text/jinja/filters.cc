@@ -27,7 +27,19 @@ JinjaValue trim(const JinjaCall& call, const JinjaArguments& arguments) {
   return stripped(text, Sides::kBoth, has_set ? std::optional(arguments.text(0)) : std::nullopt);
 }
 
-JinjaValue to_string(const JinjaCall& call, const JinjaArguments&) { return printed(call.subject); }
+JinjaValue to_string(const JinjaCall& call, const JinjaArguments&) {
+  return call.subject.is_markup() ? call.subject : printed(call.subject);
+}
+
+JinjaValue mark_safe(const JinjaCall& call, const JinjaArguments&) {
+  return JinjaValue::markup(printed(call.subject));
+}
+
+template <bool also_markup>
+JinjaValue escape(const JinjaCall& call, const JinjaArguments&) {
+  if (call.subject.is_markup() && !also_markup) return call.subject;
+  return JinjaValue::markup(escaped_html(printed(call.subject)));
+}
 
 JinjaValue replace(const JinjaCall& call, const JinjaArguments& arguments) {
   const JinjaFunction& method = *find_jinja_method("", "replace");
@@ -302,8 +314,11 @@ constexpr JinjaFunction kFilters[] = {
     {"d", {"default_value", "boolean"}, 0, default_value},
     {"default", {"default_value", "boolean"}, 0, default_value},
     {"dictsort", {"case_sensitive", "by", "reverse"}, 0, sort_dict},
+    {"e", {}, 0, escape<false>},
+    {"escape", {}, 0, escape<false>},
     {"first", {}, 0, first},
     {"float", {"default"}, 0, filter_float},
+    {"forceescape", {}, 0, escape<true>},
     {"format", {}, kAny, format},
     {"indent", {"width", "first", "blank"}, 0, indent},
     {"int", {"default", "base"}, 0, filter_int},
@@ -319,6 +334,7 @@ constexpr JinjaFunction kFilters[] = {
     {"replace", {"old", "new", "count"}, 2, replace},
     {"reverse", {}, 0, reverse},
     {"round", {"precision", "method"}, 0, filter_round},
+    {"safe", {}, 0, mark_safe},
     {"select", {}, kAny, select<false, true>},
     {"selectattr", {}, kAny, select<true, true>},
     {"sort", {"reverse", "case_sensitive", "attribute"}, 0, sort},

@@ -35,6 +35,22 @@ JinjaArguments bind(const JinjaFunction& function, const JinjaCall& call) {
   return bound;
 }
 
+// What Python does with markup as with any text, or what takes it as such.
+constexpr std::string_view kMarkupFunctions[] = {
+    "count",   "d",         "default", "defined",     "dict",   "e",        "eq",
+    "equalto", "escape",    "false",   "forceescape", "in",     "iterable", "length",
+    "mapping", "namespace", "ne",      "none",        "number", "safe",     "sequence",
+    "string",  "tojson",    "true",    "undefined"};
+
+void check_markup(const JinjaFunction& function, const JinjaCall& call) {
+  const bool has_markup =
+      call.subject.is_markup() || std::ranges::any_of(call.arguments, &JinjaValue::is_markup) ||
+      std::ranges::any_of(call.named, &JinjaValue::is_markup, &JinjaDict::Entry::second);
+  if (has_markup &&
+      std::ranges::find(kMarkupFunctions, function.name) == std::end(kMarkupFunctions))
+    jinja_fail("'{}' of HTML is not supported", function.name);
+}
+
 }  // namespace
 
 void JinjaRendering::count_step() {
@@ -71,6 +87,7 @@ bool JinjaArguments::is_true(size_t place, bool otherwise) const {
 }
 
 JinjaValue run_jinja(const JinjaFunction& function, const JinjaCall& call) {
+  check_markup(function, call);
   if (function.required == JinjaFunction::kAny) return function.run(call, {});
   JinjaValue result = function.run(call, bind(function, call));
   if (result.text() != nullptr) call.rendering.count_bytes(result.text()->size());

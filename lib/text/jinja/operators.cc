@@ -102,6 +102,18 @@ JinjaValue repeated(const JinjaValue& value, int64_t times, JinjaRendering& rend
   return list;
 }
 
+// markupsafe's Markup: what is no markup yet is escaped.
+JinjaValue joined_markup(const JinjaValue& left, const JinjaValue& right,
+                         JinjaRendering& rendering) {
+  std::string text;
+  for (const JinjaValue* side : {&left, &right}) {
+    if (side->text() == nullptr) jinja_fail("'+' does not join HTML and a {}", kind_of(*side));
+    text += side->is_markup() ? *side->text() : escaped_html(*side->text());
+  }
+  rendering.count_bytes(text.size());
+  return JinjaValue::markup(std::move(text));
+}
+
 bool is_array(const JinjaValue& value) {
   return value.list() != nullptr && (value.list()->kind == JinjaListKind::kList ||
                                      value.list()->kind == JinjaListKind::kTuple);
@@ -182,6 +194,10 @@ SlicedRange range_of(const JinjaSlice& slice, int64_t length) {
 
 JinjaValue apply_jinja(std::string_view operation, const JinjaValue& left, const JinjaValue& right,
                        JinjaRendering& rendering) {
+  if (left.is_markup() || right.is_markup()) {
+    if (operation != "+") jinja_fail("'{}' of HTML is not supported", operation);
+    return joined_markup(left, right, rendering);
+  }
   if (operation == "%" && left.text() != nullptr)
     return percent_format(*left.text(), right, rendering);
   check_defined(left);
@@ -227,6 +243,7 @@ bool compare_jinja(std::string_view operation, const JinjaValue& left, const Jin
 
 JinjaValue attribute_of(const JinjaValue& value, std::string_view name) {
   check_defined(value);
+  if (value.is_markup()) jinja_fail("the attribute '{}' of HTML is not supported", name);
   if (name.starts_with("__")) jinja_fail("the attribute '{}' is not supported", name);
   if (const JinjaFunction* method = find_jinja_method(value, name)) return method;
   const JinjaNamespace* names = value.as_namespace();
@@ -245,6 +262,7 @@ JinjaValue item_of(const JinjaValue& value, const JinjaValue& key) {
   const JinjaList* list = value.list();
   const bool is_indexed =
       is_array(value) || (list != nullptr && list->kind == JinjaListKind::kRange);
+  if (value.is_markup()) jinja_fail("an item of HTML is not supported");
   if (!place || (!is_indexed && value.text() == nullptr)) return missing(value, printed(key));
   const auto length = int64_t(length_of(value));
   const int64_t at = *place < 0 ? *place + length : *place;
@@ -255,6 +273,7 @@ JinjaValue item_of(const JinjaValue& value, const JinjaValue& key) {
 
 JinjaValue slice_of(const JinjaValue& value, const JinjaSlice& slice) {
   check_defined(value);
+  if (value.is_markup()) jinja_fail("a slice of HTML is not supported");
   if (value.text() == nullptr && !is_array(value))
     jinja_fail("a slice of a {} is not supported", kind_of(value));
   const SlicedRange range = range_of(slice, int64_t(length_of(value)));

@@ -69,12 +69,7 @@ class JinjaParser {
 
   Statement parse_print() {
     Statement print = start(Statement::Kind::kPrint);
-    JinjaExpressionPtr value = tokens_.parse_tuple();
-    // |safe only says that HTML is not to be escaped, and nothing is.
-    if (value->kind == JinjaExpression::Kind::kFilter && value->name == "safe" &&
-        value->operands.size() == 1)
-      value = tokens_.make(JinjaExpression::Kind::kFilter, "string", std::move(value->operands[0]));
-    print.expressions.push_back(std::move(value));
+    print.expressions.push_back(tokens_.parse_tuple());
     tokens_.expect(JinjaTokenKind::kPrintEnd, "'}}'");
     return print;
   }

@@ -188,6 +188,32 @@ std::string title_words(std::string_view text) {
   return result;
 }
 
+std::string escaped_html(std::string_view text) {
+  constexpr size_t kMaxText = size_t{32} << 20;  // each byte may become five
+  if (text.size() > kMaxText) jinja_fail("HTML of more than {} bytes is not supported", kMaxText);
+  std::string escaped;
+  for (const char letter : text) switch (letter) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '\'':
+        escaped += "&#39;";
+        break;
+      case '"':
+        escaped += "&#34;";
+        break;
+      default:
+        escaped += letter;
+    }
+  return escaped;
+}
+
 std::string float_text(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";

@@ -39,6 +39,9 @@ std::string title_text(std::string_view text);
 // The filter title: every character after a blank or one of -({[< is upper case.
 std::string title_words(std::string_view text);
 
+// markupsafe.escape().
+std::string escaped_html(std::string_view text);
+
 // str(value) and repr(value) of a float.
 std::string float_text(double value);
 

@@ -255,7 +255,7 @@ class JinjaRenderer {
     JinjaDict dict;
     for (size_t at = 0; at < node.operands.size(); at += 2) {
       const JinjaValue key = evaluate(*node.operands[at], scope);
-      if (key.text() == nullptr)
+      if (key.text() == nullptr || key.is_markup())
         jinja_fail("a {} as the key of a dict is not supported", kind_of(key));
       rendering_.count_bytes(key.text()->size() + sizeof(JinjaValue));
       dict.set(*key.text(), evaluate(*node.operands[at + 1], scope));

@@ -2,9 +2,9 @@
 // lstrip_blocks, loop controls and {% generation %} blocks.
 //
 // All of Jinja that chat templates use is here. What is not, above all inheritance, macros with
-// callers, HTML's escapes, and what depends on Unicode's tables, ends in an error that names it and its
-// line; it never renders differently. Tags are looked at when the template is opened, filters, tests
-// and methods when they are used.
+// callers, changes to HTML that |safe or |escape made, and what depends on Unicode's tables, ends in
+// an error that names it and its line; it never renders differently. Tags are looked at when the
+// template is opened, filters, tests and methods when they are used.
 #pragma once
 
 #include <ctime>

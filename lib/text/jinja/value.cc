@@ -69,7 +69,16 @@ JinjaValue::JinjaValue(JinjaDict value) {
   data_ = std::make_shared<const JinjaDict>(std::move(value));
 }
 
+JinjaValue JinjaValue::markup(std::string text) {
+  JinjaValue value;
+  value.data_ = Markup{std::make_shared<const std::string>(std::move(text))};
+  return value;
+}
+
+bool JinjaValue::is_markup() const { return std::holds_alternative<Markup>(data_); }
+
 const std::string* JinjaValue::text() const {
+  if (const auto* markup = std::get_if<Markup>(&data_)) return markup->text.get();
   const auto* held = std::get_if<Text>(&data_);
   return held == nullptr ? nullptr : held->get();
 }

@@ -69,9 +69,12 @@ class JinjaValue {
   JinjaValue(JinjaNamespace* value) : data_(value) {}  // borrowed from the rendering
   JinjaValue(const JinjaMacro* value) : data_(value) {}
   JinjaValue(const JinjaFunction* value) : data_(value) {}
+  // A text that jinja2 takes for HTML (its Markup): where it is joined by '+', other texts are escaped.
+  static JinjaValue markup(std::string text);
 
   // Null: it is something else.
-  [[nodiscard]] const std::string* text() const;
+  [[nodiscard]] const std::string* text() const;  // also of markup
+  [[nodiscard]] bool is_markup() const;
   [[nodiscard]] const JinjaList* list() const;
   [[nodiscard]] const JinjaDict* dict() const;
   [[nodiscard]] JinjaNamespace* as_namespace() const;
@@ -87,8 +90,11 @@ class JinjaValue {
   [[nodiscard]] List shared_list() const;  // null: no list
 
  private:
-  std::variant<JinjaUndefined, JinjaNone, bool, int64_t, double, Text, List, Dict, JinjaNamespace*,
-               const JinjaMacro*, const JinjaFunction*>
+  struct Markup {
+    Text text;
+  };
+  std::variant<JinjaUndefined, JinjaNone, bool, int64_t, double, Text, Markup, List, Dict,
+               JinjaNamespace*, const JinjaMacro*, const JinjaFunction*>
       data_;
 };
 

@@ -100,6 +100,7 @@ class PythonWriter {
   }
 
   void add_repr(const JinjaValue& value) {
+    if (value.is_markup()) jinja_fail("printing a list or dict of HTML is not supported");
     if (value.text() != nullptr) return add_quoted(*value.text());
     if (value.dict() != nullptr) return add_dict_repr(*value.dict());
     if (value.list() != nullptr) return add_list_repr(value);
