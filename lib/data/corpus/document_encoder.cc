@@ -18,6 +18,10 @@
 namespace gxp {
 namespace {
 
+// Of what is read of a chat, and which of it is trained: another number where that changes, so that no
+// tokens of older rules are used.
+constexpr std::string_view kChatRules = "2";
+
 namespace fs = std::filesystem;
 
 constexpr int kByteVocabulary = 256;
@@ -229,7 +233,7 @@ std::string DocumentEncoder::digest(DocumentForm form) const {
   } catch (const Error& error) {  // prompts and completions need none
     if (error.kind() != ErrorKind::kConfig) throw;
   }
-  const std::array parts = {tokenizer_->digest(), end_text_, chat};
+  const std::array parts = {tokenizer_->digest(), end_text_, chat, std::string(kChatRules)};
   return token_cache_key(parts);
 }
 
