@@ -1,13 +1,11 @@
 #include "lib/net/launch/launcher.h"
 
 #include <poll.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <filesystem>
 #include <list>
 #include <optional>
 
@@ -15,42 +13,16 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/running_time.h"
-#include "lib/net/identity/user_secret.h"
 #include "lib/net/launch/child_process.h"
 #include "lib/net/launch/exit_messages.h"
 #include "lib/net/launch/job_outcome.h"
+#include "lib/net/launch/rank_program.h"
 #include "lib/net/launch/signals.h"
 #include "lib/net/socket/output.h"
 #include "lib/net/store/rank_list.h"
-#include "lib/net/store/store_server.h"
 
 namespace gxp {
 namespace {
-
-// Of the CPUs that this process may use; empty: there are fewer than ranks, or too many to tell.
-std::vector<int> share_of_cpus(int local_rank, int nproc) {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return {};
-  std::vector<int> cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-  }
-  const auto n = int(cpus.size());
-  if (n < nproc && nproc % n != 0) return {};  // the system shares them out more evenly
-  if (n < nproc) return {cpus[size_t(local_rank % n)]};
-  return {cpus.begin() + n * local_rank / nproc, cpus.begin() + n * (local_rank + 1) / nproc};
-}
-
-// This program, which is the ranks', too.
-std::string own_program() {
-  std::error_code error;
-  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error)
-    fail(ErrorKind::kIo,
-         "start ranks: read /proc/self/exe, the path of this program: {}; is /proc mounted?",
-         error.message());
-  return path;
-}
 
 using namespace std::chrono_literals;
 
@@ -77,7 +49,7 @@ class RankLauncher {
       : options_(options), environment_(environment) {}
 
   int run() {
-    start_ranks();
+    start_ranks(open_rendezvous(options_, environment_));
     while (any_running()) serve();
     if (outcome_.killed_by_stop_signal()) await_own_signal();
     for (ChildProcess& rank : ranks_) finish_output(rank);
@@ -89,49 +61,11 @@ class RankLauncher {
   }
 
  private:
-  void start_ranks() {
-    const bool alone = options_.host_count == 1;
-    if (!alone && options_.master.host.empty())
-      fail(ErrorKind::kConfig, "launch on {} hosts: rank 0's host is unknown; give --master",
-           options_.host_count);
-    const Secret secret = alone ? Secret::generate() : given_or_user_secret(environment_);
-    Fd listener;
-    Endpoint master = options_.master;
-    if (alone) {
-      listener = listen_tcp({"127.0.0.1", 0});
-      master = local_endpoint(listener.get());
-    }
-    const std::string program_path = own_program();
+  void start_ranks(const RendezvousPoint& point) {
     const int first = options_.host_index * options_.nproc;
-    for (int local = 0; local < options_.nproc; ++local) {
-      ChildProcess::Program program{
-          program_path,
-          options_.argv,
-          rank_environment(first + local, local, master, secret),
-          -1,
-          signals_.former_mask(),
-          options_.bind ? share_of_cpus(local, options_.nproc) : std::vector<int>{}};
-      if (alone && local == 0) {
-        program.inherited = listener.get();
-        program.environment[kStoreFdVariable] = std::to_string(listener.get());
-      }
-      ranks_.emplace_back(first + local, program);
-    }
-  }
-
-  Environment rank_environment(int rank, int local_rank, const Endpoint& master,
-                               const Secret& secret) const {
-    Environment result = environment_;
-    result.erase(kStoreFdVariable);
-    result["GXP_RANK"] = std::to_string(rank);
-    result["GXP_WORLD_SIZE"] = std::to_string(options_.nproc * options_.host_count);
-    result["GXP_LOCAL_RANK"] = std::to_string(local_rank);
-    result["GXP_LOCAL_WORLD_SIZE"] = std::to_string(options_.nproc);
-    result["GXP_MASTER_ADDR"] = master.host;
-    result["GXP_MASTER_PORT"] = std::to_string(master.port);
-    // A rank that reads the user's file itself can name it where another host has another.
-    if (!secret.is_users()) result[kSecretVariable] = secret.hex();
-    return result;
+    for (int local = 0; local < options_.nproc; ++local)
+      ranks_.emplace_back(first + local, rank_program(options_, environment_, point, local,
+                                                      signals_.former_mask()));
   }
 
   bool any_running() const {

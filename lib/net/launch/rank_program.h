@@ -1,0 +1,23 @@
+// What a rank is started with: this program, the rank's identity, and the point where the ranks meet.
+#pragma once
+
+#include <csignal>
+
+#include "lib/base/environment.h"
+#include "lib/net/launch/child_process.h"
+#include "lib/net/launch/launcher.h"
+#include "lib/net/store/rendezvous_point.h"
+
+namespace gxp {
+
+// One host: a new secret, and a listening socket on a port that the system chooses. Several: the
+// given or the user's secret, and options.master. kConfig as launch().
+RendezvousPoint open_rendezvous(const LaunchOptions& options, const Environment& environment);
+
+// Of rank `local_rank` of this host. Rank 0 inherits the point's listening socket, if it has one,
+// for which the caller keeps it open. kIo: the path of this program cannot be read.
+ChildProcess::Program rank_program(const LaunchOptions& options, const Environment& environment,
+                                   const RendezvousPoint& point, int local_rank,
+                                   const sigset_t& mask);
+
+}  // namespace gxp
