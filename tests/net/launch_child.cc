@@ -9,13 +9,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <string>
 
 #include "lib/base/error.h"
+#include "lib/net/launch/job_progress.h"
 #include "lib/net/launch/launcher.h"
 #include "lib/net/launch/signals.h"
 #include "lib/net/store/rendezvous.h"
@@ -125,14 +129,37 @@ int tell_cpus(const RankIdentity&, const Arguments&) {
   return 0;
 }
 
+// Rank 1 ends in each attempt as the next of the arguments after MOST and FILE says, "STEP:SIGNAL",
+// "STEP:exit CODE" or "0:well"; the ranks know the attempt by the lines of FILE. Nothing is saved.
+int fail_in_turn(const RankIdentity& identity, const Arguments& arguments) {
+  std::ifstream file(arguments.at(1));
+  const auto attempt = size_t(std::count(std::istreambuf_iterator<char>(file), {}, '\n'));
+  Rendezvous job = join();
+  job.store->barrier("have read", Deadline::after(20s));
+  const std::string& plan = arguments.at(2 + attempt);
+  const std::string how = plan.substr(plan.find(':') + 1);
+  if (identity.rank == 0) {
+    std::ofstream(arguments.at(1), std::ios::app) << identity.job << std::endl;
+    if (auto progress = JobProgress::inherited(process_environment()))
+      progress->set_step(std::stoi(plan));
+    std::cout << "attempt " << attempt << std::endl;
+  }
+  job.store->barrier("in the step", Deadline::after(20s));
+  if (identity.rank == 1 && how.starts_with("exit")) _exit(std::stoi(how.substr(5)));
+  if (identity.rank == 1 && how != "well") std::raise(std::stoi(how));
+  if (how != "well") return job.store->wait_verdict(Deadline::after(20s)) ? 5 : 70;
+  job.close(Deadline::after(20s));
+  return 0;
+}
+
 struct Behaviour {
   std::string_view name;
   int (*run)(const RankIdentity&, const Arguments&);
 };
-constexpr Behaviour kBehaviours[] = {{"rendezvous", rendezvous}, {"fail_one", fail_one},
-                                     {"stubborn", stubborn},     {"await_signals", await_signals},
-                                     {"flood", flood},           {"stop_itself", stop_itself},
-                                     {"tell_cpus", tell_cpus},   {"be_traced", be_traced}};
+constexpr Behaviour kBehaviours[] = {
+    {"rendezvous", rendezvous},       {"fail_one", fail_one},   {"stubborn", stubborn},
+    {"await_signals", await_signals}, {"flood", flood},         {"stop_itself", stop_itself},
+    {"tell_cpus", tell_cpus},         {"be_traced", be_traced}, {"fail_in_turn", fail_in_turn}};
 
 int behave(const Arguments& arguments) {
   const RankIdentity identity = identity_from(process_environment());
@@ -153,6 +180,7 @@ int launch_ranks(const Arguments& arguments) {
   if (arguments.at(5) == "await_signals") options.same_signal_within = options.terminate_after;
   options.argv = {arguments.at(0)};
   options.argv.insert(options.argv.end(), arguments.begin() + 5, arguments.end());
+  if (arguments.at(5) == "fail_in_turn") options.max_restarts = std::stoi(arguments.at(6));
   Environment environment = process_environment();
   if (arguments.at(5) == "stop_itself") {  // on the second of two hosts; no rank joins the first
     options.host_index = 1;

@@ -79,6 +79,7 @@ void master_of_gxp(const Environment& environment, RankIdentity& identity) {
   identity.master_port =
       parse_number("GXP_MASTER_PORT", required(environment, identity, "GXP_MASTER_PORT"), 1, 65535);
   identity.port_given = true;
+  if (const std::string* job = find_variable(environment, kJobVariable)) identity.job = *job;
 }
 
 void master_of_torchrun(const Environment& environment, RankIdentity& identity) {

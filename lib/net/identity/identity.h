@@ -46,6 +46,7 @@ std::string first_host(std::string_view hosts);
 std::vector<int> tasks_per_host(std::string_view counts);
 
 inline constexpr int kDefaultMasterPort = 29511;
+inline constexpr const char* kJobVariable = "GXP_JOB";  // RankIdentity::job, by gxp's launcher
 
 // The launcher's key-value exchange by which rank 0 can pass a text to the other ranks before they
 // can connect to it.

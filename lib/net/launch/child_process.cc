@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <span>
 
 #include "lib/base/error.h"
 #include "lib/base/running_time.h"
@@ -42,7 +43,7 @@ struct Start {
   int in;
   int out;
   int err;
-  int inherited;
+  std::span<const int> inherited;
   pid_t parent;
   const sigset_t* mask;
   const cpu_set_t* cpus;  // null: as they are
@@ -56,7 +57,7 @@ struct Start {
   ::setpgid(0, 0);
   const bool wired = ::dup2(start.in, STDIN_FILENO) >= 0 && ::dup2(start.out, STDOUT_FILENO) >= 0 &&
                      ::dup2(start.err, STDERR_FILENO) >= 0;
-  if (start.inherited >= 0) ::fcntl(start.inherited, F_SETFD, 0);
+  for (const int fd : start.inherited) ::fcntl(fd, F_SETFD, 0);
   ::sigprocmask(SIG_SETMASK, start.mask, nullptr);
   if (start.cpus != nullptr) ::sched_setaffinity(0, sizeof *start.cpus, start.cpus);
   if (wired) ::execve(start.path, start.argv, start.environment);

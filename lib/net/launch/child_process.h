@@ -46,9 +46,9 @@ class ChildProcess {
     std::string path;
     std::vector<std::string> argv;
     Environment environment;
-    int inherited = -1;       // a descriptor that stays open; -1: none
-    sigset_t mask{};          // its signal mask
-    std::vector<int> cpus{};  // that it may run on; empty: those of this process
+    std::vector<int> inherited{};  // descriptors that stay open
+    sigset_t mask{};               // its signal mask
+    std::vector<int> cpus{};       // that it may run on; empty: those of this process
   };
 
   // Starts it: in a process group of its own, stdin /dev/null, killed when the calling thread ends.

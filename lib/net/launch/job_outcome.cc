@@ -32,6 +32,7 @@ void JobOutcome::add(const ChildProcess& rank, int status) {
   } else if (code != 0) {
     failure = code == gxp::exit_code(ErrorKind::kPeer) ? Failure::kLostPeer : Failure::kOwn;
   }
+  has_own_failure_ |= failure == Failure::kOwn;
   if (failure > Failure::kNone && !failed_at_) failed_at_ = running_time();
   if (failure <= failure_) return;
   failure_ = failure;
@@ -45,6 +46,15 @@ bool JobOutcome::killed_by_stop_signal() const {
 
 bool JobOutcome::stopped() const {
   return culprit_was_killed() && (own_signals_ >> WTERMSIG(status_) & 1) != 0;
+}
+
+bool JobOutcome::may_restart() const {
+  if (failure_ == Failure::kNone || has_own_failure_ || stopped()) return false;
+  return !culprit_was_killed() || !asks_to_stop(WTERMSIG(status_));
+}
+
+bool JobOutcome::came_from_outside(uint64_t oom_kills) const {
+  return culprit_was_killed() && WTERMSIG(status_) == SIGKILL && oom_kills == 0;
 }
 
 std::string JobOutcome::describe(uint64_t oom_kills) const {

@@ -28,6 +28,11 @@ class JobOutcome {
   [[nodiscard]] bool killed_by_stop_signal() const;
   // Whether the only failures are ranks that the launcher itself has killed by a signal.
   [[nodiscard]] bool stopped() const;
+  // Whether another attempt may do better: ranks were killed by signals other than those that ask to
+  // stop, or lost a peer or a device, and none has another failure.
+  [[nodiscard]] bool may_restart() const;
+  // Whether somebody has killed the culprit by SIGKILL, and not the OOM killer.
+  [[nodiscard]] bool came_from_outside(uint64_t oom_kills) const;
   // The rank to blame: the first with the gravest failure.
   [[nodiscard]] int culprit() const { return culprit_; }
   [[nodiscard]] bool culprit_was_killed() const { return failure_ == Failure::kKilled; }
@@ -48,7 +53,8 @@ class JobOutcome {
   std::optional<std::chrono::nanoseconds> failed_at_;
   uint64_t own_signals_ = 0;  // a bit for each
   bool killed_on_request_ = false;
-  int stopped_code_ = 0;  // 128 + the number of a passed-on signal that ended a rank
+  bool has_own_failure_ = false;  // of any rank
+  int stopped_code_ = 0;          // 128 + the number of a passed-on signal that ended a rank
 };
 
 }  // namespace gxp

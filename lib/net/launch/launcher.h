@@ -31,10 +31,19 @@
 //   CPUs      where the host has a CPU for each of its ranks, each rank gets an even share of them
 //             for itself: left to the system, two ranks that wait for each other may share one for
 //             long (8 bytes over TCP: 65 us instead of 4).
+//   Restarts  with max_restarts: when ranks were killed by a signal, or have lost a peer or a device
+//             (exit code 5), all are started again once the last has ended, with another port and
+//             secret; the ranks themselves find out what they continue from. Not after any other
+//             exit code of a rank, nor once the launcher or a rank has got a signal that asks to
+//             stop, nor where a rank was left that SIGKILL does not end, nor twice in a row in the
+//             same step (lib/net/launch/restart_policy.h). Rank 0's stdout is held back until no
+//             restart can follow; beyond 64 MiB it is passed on, and none follows.
 //   Orphans   no rank outlives the launcher, however that ends.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -57,10 +66,13 @@ struct LaunchOptions {
   std::chrono::milliseconds kill_after{4000};
   std::chrono::milliseconds stopped_after{120000};
   std::chrono::milliseconds leave_after{30000};  // a driver may take long to free a GPU's memory
+  int max_restarts = 0;
+  // The step of the newest checkpoint, 0 without one; asked after an attempt. May throw an Error.
+  std::function<int64_t()> saved_step = [] { return int64_t{0}; };
 };
 
 // Runs the ranks until all have ended. Returns 0 if all did well (4 if stdout has not taken the
-// results), 128 + N if signal N, passed on to them or sent to them and this process, ended them or
+// results; of restarted ranks, the last attempt counts), 128 + N if signal N, passed on to them or sent to them and this process, ended them or
 // made them end with that code, 5 if another signal killed one, else
 // the exit code of the rank that failed first, where code 5 (a lost peer) counts as a consequence
 // if another rank has another failure. Logs which rank it was. To be called from the main thread of

@@ -37,9 +37,13 @@ std::string own_program() {
 }
 
 Environment rank_environment(const LaunchOptions& options, const Environment& environment,
-                             const RendezvousPoint& point, int local_rank) {
+                             const Attempt& attempt, int local_rank) {
   Environment result = environment;
   result.erase(kStoreFdVariable);
+  result.erase(kProgressFdVariable);
+  const RendezvousPoint& point = attempt.point;
+  result.erase(kJobVariable);
+  if (!attempt.job.empty()) result[kJobVariable] = attempt.job;
   result["GXP_RANK"] = std::to_string(options.host_index * options.nproc + local_rank);
   result["GXP_WORLD_SIZE"] = std::to_string(options.nproc * options.host_count);
   result["GXP_LOCAL_RANK"] = std::to_string(local_rank);
@@ -66,18 +70,20 @@ RendezvousPoint open_rendezvous(const LaunchOptions& options, const Environment&
 }
 
 ChildProcess::Program rank_program(const LaunchOptions& options, const Environment& environment,
-                                   const RendezvousPoint& point, int local_rank,
-                                   const sigset_t& mask) {
+                                   const Attempt& attempt, int local_rank, const sigset_t& mask) {
   ChildProcess::Program program{
       .path = own_program(),
       .argv = options.argv,
-      .environment = rank_environment(options, environment, point, local_rank),
+      .environment = rank_environment(options, environment, attempt, local_rank),
       .mask = mask,
       .cpus = options.bind ? share_of_cpus(local_rank, options.nproc) : std::vector<int>{}};
-  if (point.listener.valid() && local_rank == 0) {
-    program.inherited = point.listener.get();
-    program.environment[kStoreFdVariable] = std::to_string(point.listener.get());
-  }
+  const auto inherit = [&](const char* variable, int fd) {
+    program.inherited.push_back(fd);
+    program.environment[variable] = std::to_string(fd);
+  };
+  if (options.host_index > 0 || local_rank > 0) return program;
+  if (attempt.point.listener.valid()) inherit(kStoreFdVariable, attempt.point.listener.get());
+  if (attempt.progress != nullptr) inherit(kProgressFdVariable, attempt.progress->fd());
   return program;
 }
 

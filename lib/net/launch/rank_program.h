@@ -5,6 +5,7 @@
 
 #include "lib/base/environment.h"
 #include "lib/net/launch/child_process.h"
+#include "lib/net/launch/job_progress.h"
 #include "lib/net/launch/launcher.h"
 #include "lib/net/store/rendezvous_point.h"
 
@@ -14,10 +15,16 @@ namespace gxp {
 // given or the user's secret, and options.master. kConfig as launch().
 RendezvousPoint open_rendezvous(const LaunchOptions& options, const Environment& environment);
 
-// Of rank `local_rank` of this host. Rank 0 inherits the point's listening socket, if it has one,
-// for which the caller keeps it open. kIo: the path of this program cannot be read.
+// What the ranks of one attempt have in common.
+struct Attempt {
+  RendezvousPoint point;
+  std::string job;                        // as RankIdentity::job; "": it cannot be restarted
+  const JobProgress* progress = nullptr;  // for rank 0; null: nobody asks
+};
+
+// Of rank `local_rank` of this host. Rank 0 inherits the listening socket and the progress, which
+// the caller keeps until it is started. kIo: the path of this program cannot be read.
 ChildProcess::Program rank_program(const LaunchOptions& options, const Environment& environment,
-                                   const RendezvousPoint& point, int local_rank,
-                                   const sigset_t& mask);
+                                   const Attempt& attempt, int local_rank, const sigset_t& mask);
 
 }  // namespace gxp

@@ -1,0 +1,77 @@
+// Ranks that a launcher starts again.
+#include <algorithm>
+#include <fstream>
+
+#include "lib/net/launch/restart_policy.h"
+#include "tests/catch.h"
+#include "tests/net/launched.h"
+#include "tests/temporary_directory.h"
+
+using namespace gxp;
+
+TEST_CASE("restarts end when used up, or in a step that fails twice without a checkpoint",
+          "[net]") {
+  using Failures = std::vector<RestartPolicy::Failure>;
+  const auto [most, failures, last] = GENERATE(table<int, Failures, std::string>(
+      {{2, {{3, 0}, {5, 0}, {7, 0}}, "all 2 restarts are used up"},
+       {0, {{3, 0}}, "all 0 restarts are used up"},
+       {9, {{3, 0}, {3, 0}}, "two attempts in a row failed in step 3, and no checkpoint was saved"},
+       {9, {{0, 8}, {0, 8}}, "two attempts in a row failed before their first step"},
+       {9, {{3, 1}, {3, 2}, {3, 2}}, "two attempts in a row failed in step 3"},
+       {9, {{3, 0}, {4, 0}, {3, 0}, {3, 0}}, "two attempts in a row failed in step 3"},
+       {9, {{3, 0}, {3, 0, true}, {3, 0}, {3, 0}}, "two attempts in a row failed in step 3"},
+       {3, {{3, 0, true}, {3, 0, true}, {3, 0, true}, {3, 0, true}}, "all 3 restarts"}}));
+  RestartPolicy policy(most);
+  for (size_t i = 0; i < failures.size(); ++i) {
+    const auto refusal = policy.refuse(failures[i]);
+    CAPTURE(i, refusal.value_or(""));
+    CHECK(refusal.has_value() == (i + 1 == failures.size()));
+    if (refusal) CHECK(contains(*refusal, last));
+  }
+}
+
+TEST_CASE("ranks start again after a signal or exit code 5, and after nothing else", "[net]") {
+  using Plan = std::vector<std::string>;
+  const auto [most, plan, code, attempts] = GENERATE(
+      table<std::string, Plan, int, int>({{"3", {"0:well"}, 0, 1},
+                                          {"3", {"4:9", "0:well"}, 0, 2},
+                                          {"3", {"4:11", "6:6", "0:exit 5", "0:well"}, 0, 4},
+                                          {"2", {"1:11", "2:11", "3:11", "0:well"}, 5, 3},
+                                          {"5", {"4:11", "4:11", "0:well"}, 5, 2},
+                                          {"5", {"4:9", "4:9", "4:9", "0:well"}, 0, 4},
+                                          {"5", {"4:11", "4:exit 5", "0:well"}, 5, 2},
+                                          {"5", {"4:exit 1", "0:well"}, 1, 1},
+                                          {"5", {"4:exit 2", "0:well"}, 2, 1},
+                                          {"5", {"4:exit 3", "0:well"}, 3, 1},
+                                          {"5", {"4:9", "4:exit 4", "0:well"}, 4, 2},
+                                          {"5", {"4:exit 70", "0:well"}, 70, 1},
+                                          {"5", {"4:15", "0:well"}, 5, 1},
+                                          {"0", {"4:9", "0:well"}, 5, 1}}));
+  const TemporaryDirectory directory;
+  std::vector<std::string> arguments = {"3", "1", "2000", "fail_in_turn", most, directory / "file"};
+  arguments.insert(arguments.end(), plan.begin(), plan.end());
+  Launch launch(arguments);
+  CHECK(launch.end() == code);
+  CAPTURE(plan, launch.errors);
+  std::ifstream file(directory / "file");
+  std::vector<std::string> jobs;
+  for (std::string line; std::getline(file, line);) jobs.push_back(line);
+  CHECK(int(jobs.size()) == attempts);
+  CHECK(std::ranges::count(jobs, jobs.at(0)) == attempts);
+  // The results of one attempt.
+  CHECK(launch.output == "attempt " + std::to_string(attempts - 1) + "\n");
+}
+
+TEST_CASE("a restart names the rank, how it ended, the step and the count", "[net]") {
+  const TemporaryDirectory directory;
+  Launch launch(
+      {"2", "1", "2000", "fail_in_turn", "3", directory / "file", "4:9", "0:exit 5", "0:11"});
+  CHECK(launch.end() == 5);
+  for (const char* text :
+       {"gxp warn restart 1 of 3: rank 1 was killed by signal 9 (SIGKILL) in step 4; starting as "
+        "at first\n",
+        "gxp warn restart 2 of 3: rank 1 exited with code 5 before its first step; starting as at "
+        "first\n",
+        "gxp warn no restart: two attempts in a row failed before their first step\n"})
+    CHECK(contains(launch.errors, text));
+}
