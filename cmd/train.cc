@@ -87,6 +87,7 @@ int run(TrainOptions& options) {
     return kExitOk;
   }
   check_usable(options, config.run);
+  prepare_restarts(options, config.run, environment);
   if (options.reads_files(config.run)) config.run = with_files(config.run, options.purpose());
   const JobSettings job{.comm = config.run.comm,
                         .layout_invariant = config.run.train.deterministic != Determinism::kOff,
@@ -107,6 +108,7 @@ int run(TrainOptions& options) {
   options.run.settings = job.configuration;
   options.run.resolved_settings = print_config(config);
   options.run.stop_signal = stop_signal;
+  connect_to_launcher(options, environment);
   return train_on_rank(options, config.run, job, planned, environment);
 }
 
@@ -120,6 +122,7 @@ std::function<int()> define_train(CLI::App& app) {
   app.add_flag("--print-config", options->print_config,
                "Print every setting and where its value comes from, then exit");
   add_launch_options(app, options->launch);
+  add_restart_option(app, options->launch);
   app.add_flag("--resume", options->run.resume,
                "Continue from the newest checkpoint in checkpoint.dir");
   app.add_flag("--overwrite", options->run.overwrite,

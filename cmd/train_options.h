@@ -7,6 +7,7 @@
 #include "cmd/exchange_options.h"
 #include "cmd/generation_options.h"
 #include "cmd/train_times.h"
+#include "lib/base/environment.h"
 #include "lib/config/run_config.h"
 #include "lib/data/data_files.h"
 #include "lib/job/join.h"
@@ -51,5 +52,16 @@ struct TrainOptions {
     return {evaluate, run.generation, run.resume, run.settings};
   }
 };
+
+// restart_options.cc: --max-restarts, by which a run goes on after a rank was lost.
+void add_restart_option(CLI::App& app, LaunchRequest& launch);
+
+// Checks the option against the run and the other options, and completes the request to start
+// ranks: without a launcher, one rank is started to be watched. Nothing without the option. kUsage.
+void prepare_restarts(TrainOptions& options, const RunConfig& run, const Environment& environment);
+
+// In a rank: connects the run to the launcher that may start it again. Nothing without one. kConfig:
+// as JobProgress::inherited().
+void connect_to_launcher(TrainOptions& options, const Environment& environment);
 
 }  // namespace gxp

@@ -288,6 +288,8 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
   options.stopped_after =
       std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(2 * comm.timeout_s));
   if (!request.master.empty()) options.master = parse_endpoint(request.master);
+  options.max_restarts = request.max_restarts;
+  if (request.saved_step) options.saved_step = request.saved_step;
   return launch(options, environment);
 }
 

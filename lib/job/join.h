@@ -1,6 +1,7 @@
 // How a command starts its ranks, and how these join their job.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -26,8 +27,12 @@ struct LaunchRequest {
   std::string master;  // HOST:PORT of rank 0's store
   bool no_bind = false;
   double join_timeout_s = 60;  // until every rank has come
+  int max_restarts = 0;
+  std::function<int64_t()> saved_step;  // as LaunchOptions::saved_step; with max_restarts
   // Whether launch_ranks() is to start some, unless this process is one of them.
-  [[nodiscard]] bool starts_ranks() const { return nproc > 1 || nnodes > 1; }
+  [[nodiscard]] bool starts_ranks() const {
+    return nproc > 1 || nnodes > 1 || (max_restarts > 0 && nproc > 0);
+  }
 };
 
 // Who this process is: identity_of_starter() where it is to start ranks, else identity_from().

@@ -12,6 +12,7 @@
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/native/writer.h"
 #include "lib/collective/communicator.h"
+#include "lib/collective/gather_texts.h"
 #include "lib/train/background_save.h"
 #include "lib/train/data_checks.h"
 #include "lib/train/event_file.h"
@@ -45,12 +46,11 @@ constexpr int kMostRollBacks = 3;
 class Run {
  public:
   Run(const RunConfig& config, Communicator& communicator, Backend& backend,
-      const RunOptions& options, const RunDirectories& directories,
-      std::vector<DirectoryLock>& locks)
+      const RunOptions& options, const RunDirectories& directories, DirectoryClaim& claim)
       : config_(config),
         options_(options),
         directories_(directories),
-        locks_(locks),
+        claim_(claim),
         communicator_(communicator),
         backend_(backend),
         trainer_(config, communicator, backend),
@@ -67,11 +67,12 @@ class Run {
 
  private:
   [[nodiscard]] bool leads() const { return communicator_.rank() == 0; }
+  [[nodiscard]] bool resumes() const { return claim_.earlier == EarlierRun::kContinue; }
   [[nodiscard]] bool last_step() const { return trainer_.steps_done() >= config_.train.steps; }
 
   void start() {
     compare_data();
-    if (!options_.resume) {
+    if (!resumes()) {
       trainer_.initialise_weights();
     } else if (!resume_state(trainer_, communicator_, config_, options_.settings)) {
       fail(ErrorKind::kIo, "resume from {}: this rank finds no checkpoint there",
@@ -88,7 +89,8 @@ class Run {
     if (config_.checkpoint.async) background_.reserve(trainer_);
     summary_.parameters = trainer_.architecture().parameter_count();
     if (!directories_.checkpoints.empty()) prepare_directory(directories_.checkpoints);
-    if (options_.overwrite) communicator_.barrier();  // model.init may name what is removed now
+    if (claim_.earlier == EarlierRun::kReplace)
+      communicator_.barrier();  // model.init may name what is removed now
     if (leads()) {
       open_files();
       announce();
@@ -110,9 +112,12 @@ class Run {
   }
 
   void open_files() {
-    if (options_.overwrite && !directories_.checkpoints.empty())
-      remove_checkpoints(directories_.checkpoints);
-    if (options_.resume) remove_stale(config_.checkpoint.dir);
+    if (!directories_.checkpoints.empty()) {
+      if (claim_.earlier == EarlierRun::kReplace) remove_checkpoints(directories_.checkpoints);
+      mark_directory(directories_.checkpoints, options_.job);
+      options_.owns_directories();
+      if (resumes() || !options_.job.empty()) remove_stale(directories_.checkpoints);
+    }
     if (!directories_.records.empty())
       write_text(directories_.records + "/resolved.toml", options_.resolved_settings);
     open_metrics();
@@ -182,6 +187,7 @@ class Run {
   int step() {
     std::array<int32_t, 1> signal = {options_.stop_signal()};
     StepMetrics metrics;
+    if (leads()) options_.begins_step(trainer_.steps_done() + 1);
     profiled_.begin_step(trainer_.steps_done() + 1);
     metrics.result = trainer_.step(signal[0] != 0);
     profiled_.end_step(trainer_.steps_done());
@@ -232,7 +238,7 @@ class Run {
   }
 
   void save() {
-    for (DirectoryLock& lock : locks_) lock.keep();
+    for (DirectoryLock& lock : claim_.locks) lock.keep();
     if (config_.checkpoint.async) return background_.start(trainer_);
     background_.finish();  // an export, whose checkpoint may be removed now
     save_state(trainer_, communicator_, config_, options_.settings);
@@ -315,7 +321,7 @@ class Run {
   const RunConfig& config_;
   const RunOptions& options_;
   const RunDirectories& directories_;
-  std::vector<DirectoryLock>& locks_;  // rank 0's
+  DirectoryClaim& claim_;  // with the locks on rank 0 only
   Communicator& communicator_;
   Backend& backend_;
   Trainer trainer_;
@@ -331,15 +337,26 @@ class Run {
   RunSummary summary_;
 };
 
+// [collective] Rank 0 takes the locks; all do what it has found.
+DirectoryClaim claim(const RunDirectories& directories, const RunOptions& options,
+                     Communicator& communicator) {
+  DirectoryClaim claim{{}, earlier_run_of(options)};
+  do_on_rank_zero(communicator, [&] {
+    claim = claim_directories(directories, earlier_run_of(options), options.job);
+  });
+  if (options.job.empty()) return claim;
+  const std::string found = gather_texts(communicator, std::to_string(int(claim.earlier)))[0];
+  claim.earlier = EarlierRun(found.at(0) - '0');
+  return claim;
+}
+
 }  // namespace
 
 RunSummary run_training(const RunConfig& config, Communicator& communicator, Backend& backend,
                         const RunOptions& options) {
   const RunDirectories directories = directories_of(config, options.metrics_path);
-  std::vector<DirectoryLock> locks;  // rank 0's
-  do_on_rank_zero(communicator,
-                  [&] { locks = claim_directories(directories, earlier_run_of(options)); });
-  return Run(config, communicator, backend, options, directories, locks).run();
+  DirectoryClaim claimed = claim(directories, options, communicator);
+  return Run(config, communicator, backend, options, directories, claimed).run();
 }
 
 }  // namespace gxp

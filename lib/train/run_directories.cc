@@ -21,6 +21,7 @@
 #include "lib/base/host_name.h"
 #include "lib/base/log.h"
 #include "lib/base/text/joined.h"
+#include "lib/ckpt/file.h"
 #include "lib/ckpt/format.h"
 #include "lib/ckpt/native/checkpoint.h"
 #include "lib/ckpt/native/writer.h"
@@ -179,6 +180,25 @@ void check_earlier_run(const RunDirectories& directories, EarlierRun request) {
        joined(found, " and "), joined(remedies, ", "));
 }
 
+constexpr const char* kJobName = ".gxp.job";
+
+// The job that has marked the directory; "": none has.
+std::string owner_of(const std::string& dir) {
+  constexpr uint64_t kMostBytes = 4096;
+  const std::string path = dir + "/" + kJobName;
+  struct stat status = {};
+  if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return "";
+  return read_text(path, kMostBytes);
+}
+
+EarlierRun own_request(const RunDirectories& directories, EarlierRun request,
+                       const std::string& job) {
+  if (job.empty() || directories.checkpoints.empty() || owner_of(directories.checkpoints) != job)
+    return request;
+  return complete_steps(directories.checkpoints).empty() ? EarlierRun::kReplace
+                                                         : EarlierRun::kContinue;
+}
+
 }  // namespace
 
 DirectoryLock::DirectoryLock(const std::string& directory, std::chrono::milliseconds patience)
@@ -227,25 +247,33 @@ RunDirectories directories_of(const RunConfig& config, const std::string& metric
   return directories;
 }
 
-std::vector<DirectoryLock> claim_directories(const RunDirectories& directories,
-                                             EarlierRun request) {
+DirectoryClaim claim_directories(const RunDirectories& directories, EarlierRun request,
+                                 const std::string& job) {
   // Before anything is written. But a directory that has a lock may be that of a run that has saved
   // nothing yet, and who holds it tells more than that nothing can be resumed.
   std::error_code error;
   if (request != EarlierRun::kContinue ||
       !fs::exists(fs::path(directories.checkpoints) / kLockName, error))
-    check_earlier_run(directories, request);
-  std::vector<DirectoryLock> locks;
+    check_earlier_run(directories, own_request(directories, request, job));
+  DirectoryClaim claim;
   std::string locked;
   for (const std::string& directory : {directories.checkpoints, directories.records}) {
     if (directory.empty()) continue;
     prepare_directory(directory);
     if (!locked.empty() && fs::equivalent(directory, locked)) continue;
-    locks.emplace_back(directory);
+    claim.locks.emplace_back(directory);
     locked = directory;
   }
-  check_earlier_run(directories, request);  // what a run that has just ended may have left
-  return locks;
+  claim.earlier = own_request(directories, request, job);
+  check_earlier_run(directories, claim.earlier);  // what a run that has just ended may have left
+  return claim;
+}
+
+void mark_directory(const std::string& dir, const std::string& job) {
+  const std::string path = dir + "/" + kJobName;
+  if (!job.empty()) return write_text(path, job);
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT)
+    fail(ErrorKind::kIo, "remove {}: {}", path, system_text(errno));
 }
 
 void remove_checkpoints(const std::string& dir) {

@@ -54,12 +54,26 @@ enum class EarlierRun {
   kReplace,   // it removes them
 };
 
+struct DirectoryClaim {
+  std::vector<DirectoryLock> locks;
+  EarlierRun earlier =
+      EarlierRun::kRefuse;  // what to do: as requested, or as the job's own files ask
+};
+
 // Creates the directories and takes their locks, which the run holds; on one rank. Changes no file
-// but the locks. Errors: kConfig: an earlier run's checkpoints or metrics exist and `request` is
+// but the locks. `job`: the run may be a restart of this job, "" if not. If the job has marked the
+// directory of checkpoints (mark_directory()), an earlier attempt has carried out `request`: then
+// the run continues from the newest checkpoint, or, if there is none, replaces what that attempt has
+// written. Errors: kConfig: an earlier run's checkpoints or metrics exist and `request` is
 // kRefuse; or, whatever the request, a file of metrics holds something else, or the directory of
 // records holds those of a run with other checkpoints. kIo: `request` is kContinue and there is no
 // checkpoint; a directory cannot be written to or read, or another run holds it.
-std::vector<DirectoryLock> claim_directories(const RunDirectories& directories, EarlierRun request);
+DirectoryClaim claim_directories(const RunDirectories& directories, EarlierRun request,
+                                 const std::string& job = "");
+
+// Marks the directory of checkpoints as this job's, from which all is gone that the job does not
+// continue from; "" removes another job's mark. The run holds its lock. kIo.
+void mark_directory(const std::string& dir, const std::string& job);
 
 // Removes the complete checkpoints in `dir`, the oldest first, and nothing else. kIo.
 void remove_checkpoints(const std::string& dir);

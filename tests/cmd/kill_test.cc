@@ -37,7 +37,7 @@ struct Murder {
     Process launcher(gxp_argv(run.train(arguments(victim))), own_scratch);
     REQUIRE(poll_until([&] { return run.metrics().size() >= steps; }));
     const auto killed = Clock::now();
-    kill_rank(victim);
+    CHECK(signal_rank(run.path("run.toml"), victim, SIGKILL));
     outcome = launcher.end(Deadline::after(std::chrono::seconds(10)));
     poll_until([&] { return processes().empty(); }, Deadline::after(std::chrono::seconds(10)));
     seconds = std::chrono::duration<double>(Clock::now() - killed).count();
@@ -45,16 +45,6 @@ struct Murder {
 
   [[nodiscard]] std::vector<pid_t> processes() const {
     return processes_with(run.path("run.toml"));
-  }
-
-  void kill_rank(int victim) const {
-    CHECK(poll_until([&] {
-      for (const pid_t process : processes()) {
-        if (variable_of(process, "GXP_RANK") == std::to_string(victim))
-          return ::kill(process, SIGKILL) == 0;
-      }
-      return false;
-    }));
   }
 };
 

@@ -131,6 +131,16 @@ std::vector<pid_t> processes_with(const std::string& text) {
   return found;
 }
 
+bool signal_rank(const std::string& text, int rank, int number) {
+  return poll_until([&] {
+    for (const pid_t process : processes_with(text)) {
+      if (variable_of(process, "GXP_RANK") == std::to_string(rank))
+        return ::kill(process, number) == 0;
+    }
+    return false;
+  });
+}
+
 std::string variable_of(pid_t process, const std::string& name) {
   const std::string all =
       std::string(1, '\0') + read_bytes("/proc/" + std::to_string(process) + "/environ");

@@ -52,6 +52,9 @@ Outcome run_gxp(const std::vector<std::string>& arguments, const Surroundings& s
 // The processes with `text` in their command line. An ended one that nobody has waited for has
 // none.
 std::vector<pid_t> processes_with(const std::string& text);
+// Sends a signal to a rank that gxp's launcher has started, once there is one, of a job with `text`
+// in its command line; false if none comes.
+bool signal_rank(const std::string& text, int rank, int number);
 // The value of a variable in a process's environment; "" without it or the process.
 std::string variable_of(pid_t process, const std::string& name);
 

@@ -171,8 +171,8 @@ TEST_CASE("a second run in a directory is refused, and the first one named", "[t
   const TemporaryDirectory top;
   const RunDirectories directories = in(top);
   {
-    const auto locks = claim_directories(directories, EarlierRun::kRefuse);
-    REQUIRE(locks.size() == 1);
+    const DirectoryClaim claim = claim_directories(directories, EarlierRun::kRefuse);
+    REQUIRE(claim.locks.size() == 1);
     const std::string text = refusal(directories, EarlierRun::kReplace, ErrorKind::kIo);
     CHECK(contains(text, "use directory " + top / "run/ckpt" + ": another run is using it"));
     CHECK(contains(text, fmt::format("process {} on host ", ::getpid())));
@@ -180,11 +180,32 @@ TEST_CASE("a second run in a directory is refused, and the first one named", "[t
   CHECK(refusal(directories).empty());
 }
 
+TEST_CASE("a restarted job continues or replaces what it has marked, and nothing else", "[train]") {
+  const auto [marked, saved, request, found] =
+      GENERATE(table<std::string, bool, EarlierRun, EarlierRun>(
+          {{"job a", true, EarlierRun::kReplace, EarlierRun::kContinue},
+           {"job a", true, EarlierRun::kRefuse, EarlierRun::kContinue},
+           {"job a", false, EarlierRun::kContinue, EarlierRun::kReplace},
+           {"job a", false, EarlierRun::kRefuse, EarlierRun::kReplace},
+           {"job b", true, EarlierRun::kReplace, EarlierRun::kReplace},
+           {"", true, EarlierRun::kReplace, EarlierRun::kReplace},
+           {"", true, EarlierRun::kContinue, EarlierRun::kContinue},
+           {"", false, EarlierRun::kRefuse, EarlierRun::kRefuse}}));
+  const TemporaryDirectory top;
+  const RunDirectories directories = in(top);
+  prepare_directory(directories.checkpoints);
+  mark_directory(directories.checkpoints, "an earlier job");
+  mark_directory(directories.checkpoints, marked);
+  if (saved) put_checkpoint(directories.checkpoints, 3);
+  CHECK(claim_directories(directories, request, "job a").earlier == found);
+  CHECK(claim_directories(directories, EarlierRun::kReplace).earlier == EarlierRun::kReplace);
+}
+
 TEST_CASE("a directory that serves twice is locked once", "[train]") {
   const TemporaryDirectory top;
   RunDirectories directories = in(top);
   directories.records = top / "run/../run/ckpt/";
-  CHECK(claim_directories(directories, EarlierRun::kRefuse).size() == 1);
+  CHECK(claim_directories(directories, EarlierRun::kRefuse).locks.size() == 1);
 }
 
 TEST_CASE("a lock is neither a link nor what a stranger has written to the terminal", "[train]") {

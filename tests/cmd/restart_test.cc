@@ -1,0 +1,189 @@
+// `gxp train --max-restarts`: a run that loses ranks ends with the weights of one that loses none.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <random>
+
+#include "tests/catch.h"
+#include "tests/cmd/golden_run.h"
+
+namespace gxp {
+namespace {
+
+namespace fs = std::filesystem;
+using Arguments = std::vector<std::string>;
+
+constexpr int kAllSteps = 60;
+
+Arguments restarting(const std::string& restarts, const Arguments& more = {}) {
+  Arguments all = {"--nproc",        "3",
+                   "--set",          fmt::format("train.steps={}", kAllSteps),
+                   "--set",          "checkpoint.every=10",
+                   "--max-restarts", restarts};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+const std::string& undisturbed_weights() {
+  static const std::string weights = [] {
+    const GoldenRun run;
+    REQUIRE(run.run(restarting("0")).code == 0);
+    return run.weights();
+  }();
+  return weights;
+}
+
+bool has_partial_checkpoint(const GoldenRun& run) {
+  std::error_code none;
+  return std::ranges::any_of(
+      fs::directory_iterator(run.path("run/ckpt"), none),
+      [](const auto& entry) { return entry.path().filename().string().ends_with(".partial"); });
+}
+
+// When a rank gets its signal.
+enum class Moment { kStartup, kFirstSteps, kAfterCheckpoint, kWhileSaving };
+
+bool await(const GoldenRun& run, Moment moment) {
+  const auto steps = [&] { return run.metrics().size(); };
+  switch (moment) {
+    case Moment::kStartup:
+      return true;
+    case Moment::kFirstSteps:
+      return poll_until([&] { return steps() >= 3; });
+    case Moment::kAfterCheckpoint:
+      return poll_until([&] { return steps() >= 24; });
+    case Moment::kWhileSaving:
+      return poll_until([&] { return has_partial_checkpoint(run); });
+  }
+  return false;
+}
+
+int occurrences(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// Of each step, once and in order.
+bool has_all_metrics(const GoldenRun& run) {
+  const auto lines = run.metrics();
+  for (size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i]["step"] != i + 1) return false;
+  }
+  return lines.size() == kAllSteps;
+}
+
+}  // namespace
+
+TEST_CASE("a run whose rank dies goes on by itself and ends with the same weights", "[cmd]") {
+  const auto [rank, signal, moment, async] = GENERATE(
+      table<int, int, Moment, std::string>({{1, SIGKILL, Moment::kStartup, "false"},
+                                            {0, SIGSEGV, Moment::kFirstSteps, "false"},
+                                            {2, SIGABRT, Moment::kAfterCheckpoint, "true"},
+                                            {0, SIGKILL, Moment::kAfterCheckpoint, "false"},
+                                            {0, SIGKILL, Moment::kWhileSaving, "false"},
+                                            {1, SIGSEGV, Moment::kWhileSaving, "true"}}));
+  const GoldenRun run;
+  Process launcher(gxp_argv(run.train(restarting("2", {"--set", "checkpoint.async=" + async}))));
+  REQUIRE(await(run, moment));
+  REQUIRE(signal_rank(run.path("run.toml"), rank, signal));
+  const Outcome outcome = launcher.end();
+  CAPTURE(rank, signal, int(moment), async, outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK(occurrences(outcome.err, "gxp warn restart 1 of 2: rank ") == 1);
+  CHECK(occurrences(outcome.err, " was killed by signal " + std::to_string(signal)) > 0);
+  CHECK(has_all_metrics(run));
+  CHECK_FALSE(has_partial_checkpoint(run));
+  CHECK(run.weights() == undisturbed_weights());
+}
+
+TEST_CASE("a restart leaves other runs' files to the first attempt's options", "[cmd]") {
+  const auto [option, begins] = GENERATE(
+      table<std::string, std::string>({{"--overwrite", "step 1/"}, {"--resume", "resumed from"}}));
+  const GoldenRun run;
+  REQUIRE(run.run({"--set", "train.steps=20", "--set", "checkpoint.every=7"}).code == 0);
+  Process launcher(gxp_argv(run.train(restarting("3", {option}))));
+  // The first attempt dies before the directories are its own, the second after that.
+  REQUIRE(signal_rank(run.path("run.toml"), 0, SIGKILL));
+  REQUIRE(poll_until([&] { return run.metrics().size() == (option == "--resume" ? 45 : 5); }));
+  REQUIRE(signal_rank(run.path("run.toml"), 0, SIGKILL));
+  const Outcome outcome = launcher.end();
+  CAPTURE(option, outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK(contains(outcome.err, begins));
+  CHECK(occurrences(outcome.err, "gxp warn restart ") == 2);
+  CHECK(has_all_metrics(run));
+}
+
+TEST_CASE("a run is not started again when it cannot go on, or is told to stop", "[cmd]") {
+  const GoldenRun run;
+  SECTION("settings that its ranks refuse: an earlier run") {
+    REQUIRE(run.run({"--set", "train.steps=1"}).code == 0);
+    const Outcome outcome = run.run(restarting("3"));
+    CHECK(outcome.code == 2);
+    CHECK_FALSE(contains(outcome.err, "restart"));
+  }
+  SECTION("a disk that is full") {
+    const Outcome outcome = run.run(restarting("3"), {.environment = {}, .file_bytes = 30000});
+    CHECK(outcome.code == 4);
+    CHECK_FALSE(contains(outcome.err, "restart"));
+  }
+  SECTION("a signal to the launcher") {
+    Process launcher(gxp_argv(run.train(restarting("3"))));
+    REQUIRE(poll_until([&] { return run.metrics().size() > 2; }));
+    launcher.signal(SIGTERM);
+    const Outcome outcome = launcher.end();
+    CHECK(outcome.code == 128 + SIGTERM);
+    CHECK_FALSE(contains(outcome.err, "restart"));
+  }
+  SECTION("the last restart is used up") {
+    Process launcher(gxp_argv(run.train(restarting("1"))));
+    for (const size_t steps : {3, 14}) {
+      REQUIRE(poll_until([&] { return run.metrics().size() >= steps; }));
+      REQUIRE(signal_rank(run.path("run.toml"), 2, SIGKILL));
+    }
+    const Outcome outcome = launcher.end();
+    CHECK(outcome.code == 5);
+    CHECK(contains(outcome.err, "gxp warn no restart: all 1 restarts are used up"));
+  }
+}
+
+TEST_CASE("--max-restarts without something to continue is refused by name", "[cmd]") {
+  const GoldenRun run;
+  const auto [more, message] = GENERATE(table<Arguments, std::string>(
+      {{{"--set", "checkpoint.dir="}, "--max-restarts: checkpoint.dir is not set"},
+       {{"--time-by-class"}, "--max-restarts: there is nothing"},
+       {{"--nnodes", "2"}, "--max-restarts: it starts the ranks of one host"}}));
+  Arguments all = {"train", run.path("run.toml"), "--max-restarts", "1"};
+  all.insert(all.end(), more.begin(), more.end());
+  const Outcome outcome = run_gxp(all);
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 2);
+  CHECK(contains(outcome.err, message));
+}
+
+TEST_CASE("a hundred kills of random ranks leave no trace in the weights", "[cmd][.long]") {
+  std::mt19937 random(7);
+  const GoldenRun run;
+  const int kills = 100;
+  Process launcher(gxp_argv(
+      run.train({"--nproc", "4", "--set", "train.steps=3000", "--set", "checkpoint.every=5",
+                 "--set", "checkpoint.keep=3", "--max-restarts", "1000"})));
+  size_t reached = 0;
+  for (int kill = 0; kill < kills; ++kill) {
+    const size_t wanted = reached + random() % 25;
+    REQUIRE(poll_until([&] { return (reached = run.metrics().size()) >= wanted; }));
+    REQUIRE(signal_rank(run.path("run.toml"), int(random() % 4), SIGKILL));
+  }
+  const Outcome outcome = launcher.end(Deadline::after(std::chrono::minutes(20)));
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK(occurrences(outcome.err, "gxp warn restart ") >= kills / 2);
+  const GoldenRun undisturbed;
+  REQUIRE(undisturbed.run({"--nproc", "4", "--set", "train.steps=3000"}).code == 0);
+  CHECK(run.weights() == undisturbed.weights());
+}
+
+}  // namespace gxp
