@@ -1,15 +1,96 @@
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <memory>
+#include <optional>
 
 #include "cmd/options.h"
 #include "cmd/train_options.h"
 #include "lib/base/error.h"
+#include "lib/base/hash.h"
 #include "lib/base/log.h"
 #include "lib/ckpt/native/step_directory.h"
 #include "lib/net/identity/identity.h"
 #include "lib/net/launch/job_progress.h"
 
 namespace gxp {
+namespace {
+
+// How often the launcher says that it has started the ranks again; 0 where it does not say.
+int restart_count(const Environment& environment, const char* variable) {
+  const std::string* text = find_variable(environment, variable);
+  if (text == nullptr) return 0;
+  int count = -1;
+  const char* const end = text->data() + text->size();
+  const auto [rest, error] = std::from_chars(text->data(), end, count);
+  if (error != std::errc() || rest != end || count < 0)
+    fail(ErrorKind::kConfig, "read how often the job was restarted: {}='{}' is no number", variable,
+         *text);
+  return count;
+}
+
+// Of all settings that decide over the run. A batch job may hold several runs, and torchrun's jobs
+// have the same name unless the user gives one.
+std::string digest_of(const KeyValues& settings) {
+  std::string text;
+  for (const auto& [key, value] : settings)
+    if (!key.starts_with("comm.")) text += key + "=" + value + "\n";
+  return fmt::format("{:016x}", hash64(std::as_bytes(std::span(text))));
+}
+
+// The launchers that can start this process again: each tells by a variable that it has.
+struct Restarter {
+  const char* name;
+  const char* job;
+  const char* cluster;  // null: jobs have no other name
+  const char* count;
+};
+constexpr Restarter kRestarters[] = {
+    {"torchrun", "TORCHELASTIC_RUN_ID", nullptr, "TORCHELASTIC_RESTART_COUNT"},
+    {"slurm", "SLURM_JOB_ID", "SLURM_CLUSTER_NAME", "SLURM_RESTART_COUNT"}};
+
+int total_restarts(const Environment& environment) {
+  int total = 0;
+  for (const Restarter& restarter : kRestarters)
+    if (find_variable(environment, restarter.job) != nullptr)
+      total += restart_count(environment, restarter.count);
+  return total;
+}
+
+JobNames job_names(const RankIdentity& identity, const Environment& environment,
+                   const KeyValues& settings) {
+  JobNames names;
+  // Random, so that only a restart finds it.
+  if (identity.launcher == LauncherKind::kGxp) names.push_back({"gxp " + identity.job, true});
+  for (const Restarter& restarter : kRestarters) {
+    const std::string* job = find_variable(environment, restarter.job);
+    if (job == nullptr) continue;
+    const std::string* cluster =
+        restarter.cluster == nullptr ? nullptr : find_variable(environment, restarter.cluster);
+    names.push_back({fmt::format("{} {} {} {}", restarter.name, cluster == nullptr ? "-" : *cluster,
+                                 *job, digest_of(settings)),
+                     restart_count(environment, restarter.count) > 0});
+  }
+  return names;
+}
+
+// Another launcher has started this rank.
+void check_other_launcher(const LaunchRequest& launch, LauncherKind launcher,
+                          const Environment& environment) {
+  const bool tells = std::ranges::any_of(kRestarters, [&](const Restarter& restarter) {
+    return find_variable(environment, restarter.job) != nullptr;
+  });
+  if (!tells)
+    fail(ErrorKind::kUsage,
+         "--max-restarts: {} does not tell its ranks whether it has started them again; use "
+         "--resume where there is a checkpoint",
+         to_string(launcher));
+  const int restarts = total_restarts(environment);
+  if (restarts > launch.max_restarts)
+    fail(ErrorKind::kUsage, "--max-restarts {}: this is restart {} of the job", launch.max_restarts,
+         restarts);
+}
+
+}  // namespace
 
 void add_restart_option(CLI::App& app, LaunchRequest& launch) {
   add_under(app, kStartingRanks, [&] {
@@ -17,7 +98,8 @@ void add_restart_option(CLI::App& app, LaunchRequest& launch) {
         app, "--max-restarts", launch.max_restarts, 0, 1'000'000,
         "Start all ranks again, at most N times, when one was killed by a signal or has lost a "
         "peer "
-        "or its device (exit code 5). They continue from the run's newest checkpoint");
+        "or its device (exit code 5). They continue from the run's newest checkpoint. Under "
+        "torchrun and Slurm these start the ranks, which then continue in the same way");
   });
 }
 
@@ -36,11 +118,7 @@ void prepare_restarts(TrainOptions& options, const RunConfig& run, const Environ
          "--max-restarts: it starts the ranks of one host again; leave out --nnodes");
   const LauncherKind launcher = identity_of_starter(environment).launcher;
   if (launcher == LauncherKind::kGxp) return;
-  if (launcher != LauncherKind::kNone)
-    fail(ErrorKind::kUsage,
-         "--max-restarts: this process was started by another launcher ({}), which alone can start "
-         "the ranks again; use its own option",
-         to_string(launcher));
+  if (launcher != LauncherKind::kNone) return check_other_launcher(launch, launcher, environment);
   if (run.checkpoint.every == 0)
     log_warn(
         "--max-restarts: checkpoint.every is 0, so the run saves nothing before its end, and each "
@@ -54,7 +132,7 @@ void prepare_restarts(TrainOptions& options, const RunConfig& run, const Environ
 
 void connect_to_launcher(TrainOptions& options, const Environment& environment) {
   if (options.launch.max_restarts == 0) return;
-  options.run.job = identity_from(environment).job;
+  options.run.jobs = job_names(identity_from(environment), environment, options.run.settings);
   auto inherited = JobProgress::inherited(environment);
   if (!inherited) return;
   // Shared by the two functions.

@@ -114,9 +114,9 @@ class Run {
   void open_files() {
     if (!directories_.checkpoints.empty()) {
       if (claim_.earlier == EarlierRun::kReplace) remove_checkpoints(directories_.checkpoints);
-      mark_directory(directories_.checkpoints, options_.job);
+      mark_directory(directories_.checkpoints, options_.jobs);
       options_.owns_directories();
-      if (resumes() || !options_.job.empty()) remove_stale(directories_.checkpoints);
+      if (resumes() || !options_.jobs.empty()) remove_stale(directories_.checkpoints);
     }
     if (!directories_.records.empty())
       write_text(directories_.records + "/resolved.toml", options_.resolved_settings);
@@ -342,9 +342,9 @@ DirectoryClaim claim(const RunDirectories& directories, const RunOptions& option
                      Communicator& communicator) {
   DirectoryClaim claim{{}, earlier_run_of(options)};
   do_on_rank_zero(communicator, [&] {
-    claim = claim_directories(directories, earlier_run_of(options), options.job);
+    claim = claim_directories(directories, earlier_run_of(options), options.jobs);
   });
-  if (options.job.empty()) return claim;
+  if (options.jobs.empty()) return claim;
   const std::string found = gather_texts(communicator, std::to_string(int(claim.earlier)))[0];
   claim.earlier = EarlierRun(found.at(0) - '0');
   return claim;

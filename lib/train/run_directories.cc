@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string_view>
 #include <thread>
 
@@ -182,18 +183,22 @@ void check_earlier_run(const RunDirectories& directories, EarlierRun request) {
 
 constexpr const char* kJobName = ".gxp.job";
 
-// The job that has marked the directory; "": none has.
-std::string owner_of(const std::string& dir) {
+// Whether a restarted one of `jobs` has marked the directory.
+bool is_marked_by(const std::string& dir, const JobNames& jobs) {
   constexpr uint64_t kMostBytes = 4096;
   const std::string path = dir + "/" + kJobName;
   struct stat status = {};
-  if (::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return "";
-  return read_text(path, kMostBytes);
+  if (jobs.empty() || ::lstat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  std::istringstream mark(read_text(path, kMostBytes));
+  for (std::string line; std::getline(mark, line);)
+    for (const JobName& job : jobs)
+      if (job.restarted && job.name == line) return true;
+  return false;
 }
 
 EarlierRun own_request(const RunDirectories& directories, EarlierRun request,
-                       const std::string& job) {
-  if (job.empty() || directories.checkpoints.empty() || owner_of(directories.checkpoints) != job)
+                       const JobNames& jobs) {
+  if (directories.checkpoints.empty() || !is_marked_by(directories.checkpoints, jobs))
     return request;
   return complete_steps(directories.checkpoints).empty() ? EarlierRun::kReplace
                                                          : EarlierRun::kContinue;
@@ -248,13 +253,13 @@ RunDirectories directories_of(const RunConfig& config, const std::string& metric
 }
 
 DirectoryClaim claim_directories(const RunDirectories& directories, EarlierRun request,
-                                 const std::string& job) {
+                                 const JobNames& jobs) {
   // Before anything is written. But a directory that has a lock may be that of a run that has saved
   // nothing yet, and who holds it tells more than that nothing can be resumed.
   std::error_code error;
   if (request != EarlierRun::kContinue ||
       !fs::exists(fs::path(directories.checkpoints) / kLockName, error))
-    check_earlier_run(directories, own_request(directories, request, job));
+    check_earlier_run(directories, own_request(directories, request, jobs));
   DirectoryClaim claim;
   std::string locked;
   for (const std::string& directory : {directories.checkpoints, directories.records}) {
@@ -264,14 +269,16 @@ DirectoryClaim claim_directories(const RunDirectories& directories, EarlierRun r
     claim.locks.emplace_back(directory);
     locked = directory;
   }
-  claim.earlier = own_request(directories, request, job);
+  claim.earlier = own_request(directories, request, jobs);
   check_earlier_run(directories, claim.earlier);  // what a run that has just ended may have left
   return claim;
 }
 
-void mark_directory(const std::string& dir, const std::string& job) {
+void mark_directory(const std::string& dir, const JobNames& jobs) {
   const std::string path = dir + "/" + kJobName;
-  if (!job.empty()) return write_text(path, job);
+  std::string text;
+  for (const JobName& job : jobs) text += job.name + "\n";
+  if (!jobs.empty()) return write_text(path, text);
   if (::unlink(path.c_str()) != 0 && errno != ENOENT)
     fail(ErrorKind::kIo, "remove {}: {}", path, system_text(errno));
 }

@@ -54,6 +54,13 @@ enum class EarlierRun {
   kReplace,   // it removes them
 };
 
+// A job under the name that a launcher has given to it.
+struct JobName {
+  std::string name;        // one line
+  bool restarted = false;  // the launcher has started its ranks again
+};
+using JobNames = std::vector<JobName>;  // one for each launcher; of nested ones any may restart it
+
 struct DirectoryClaim {
   std::vector<DirectoryLock> locks;
   EarlierRun earlier =
@@ -61,19 +68,18 @@ struct DirectoryClaim {
 };
 
 // Creates the directories and takes their locks, which the run holds; on one rank. Changes no file
-// but the locks. `job`: the run may be a restart of this job, "" if not. If the job has marked the
-// directory of checkpoints (mark_directory()), an earlier attempt has carried out `request`: then
-// the run continues from the newest checkpoint, or, if there is none, replaces what that attempt has
+// but the locks. If one of `jobs` was restarted and has marked the directory of checkpoints
+// (mark_directory()), an earlier attempt has carried out `request`: then the run continues from the newest checkpoint, or, if there is none, replaces what that attempt has
 // written. Errors: kConfig: an earlier run's checkpoints or metrics exist and `request` is
 // kRefuse; or, whatever the request, a file of metrics holds something else, or the directory of
 // records holds those of a run with other checkpoints. kIo: `request` is kContinue and there is no
 // checkpoint; a directory cannot be written to or read, or another run holds it.
 DirectoryClaim claim_directories(const RunDirectories& directories, EarlierRun request,
-                                 const std::string& job = "");
+                                 const JobNames& jobs = {});
 
 // Marks the directory of checkpoints as this job's, from which all is gone that the job does not
-// continue from; "" removes another job's mark. The run holds its lock. kIo.
-void mark_directory(const std::string& dir, const std::string& job);
+// continue from; without a name, removes another job's mark. The run holds its lock. kIo.
+void mark_directory(const std::string& dir, const JobNames& jobs);
 
 // Removes the complete checkpoints in `dir`, the oldest first, and nothing else. kIo.
 void remove_checkpoints(const std::string& dir);

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <map>
+#include <memory>
 #include <random>
 
 #include "tests/catch.h"
 #include "tests/cmd/golden_run.h"
+#include "tests/cmd/reserved_port.h"
 
 namespace gxp {
 namespace {
@@ -15,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using Arguments = std::vector<std::string>;
 
-constexpr int kAllSteps = 60;
+constexpr int kAllSteps = 300;  // so many that no run ends before a signal comes
 
 Arguments restarting(const std::string& restarts, const Arguments& more = {}) {
   Arguments all = {"--nproc",        "3",
@@ -67,12 +70,54 @@ int occurrences(const std::string& text, const std::string& part) {
 }
 
 // Of each step, once and in order.
-bool has_all_metrics(const GoldenRun& run) {
+bool has_all_metrics(const GoldenRun& run, size_t steps = kAllSteps) {
   const auto lines = run.metrics();
   for (size_t i = 0; i < lines.size(); ++i) {
     if (lines[i]["step"] != i + 1) return false;
   }
-  return lines.size() == kAllSteps;
+  return lines.size() == steps;
+}
+
+// The variables of rank `rank` of two, by a launcher that has started the job again `restarts` times.
+std::map<std::string, std::string> variables(const std::string& launcher, int rank,
+                                             const std::string& port, int restarts) {
+  const std::string number = std::to_string(rank), count = std::to_string(restarts);
+  if (launcher == "torchrun")
+    return {{"TORCHELASTIC_RUN_ID", "none"},
+            {"TORCHELASTIC_RESTART_COUNT", count},
+            {"RANK", number},
+            {"WORLD_SIZE", "2"},
+            {"LOCAL_RANK", number},
+            {"LOCAL_WORLD_SIZE", "2"},
+            {"MASTER_ADDR", "127.0.0.1"},
+            {"MASTER_PORT", std::to_string(std::stoi(port) - 1000)}};
+  std::map<std::string, std::string> slurm = {
+      {"SLURM_JOB_ID", "7"},        {"SLURM_STEP_ID", "0"},
+      {"SLURM_PROCID", number},     {"SLURM_STEP_NUM_TASKS", "2"},
+      {"SLURM_LOCALID", number},    {"SLURM_STEP_TASKS_PER_NODE", "2"},
+      {"SLURM_NODEID", "0"},        {"SLURM_STEP_NODELIST", "here"},
+      {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}};
+  if (restarts > 0) slurm["SLURM_RESTART_COUNT"] = count;
+  return slurm;
+}
+
+// Two ranks that another launcher has started. With `kill`, rank 1 is killed after a checkpoint.
+Outcome run_by(const std::string& launcher, const GoldenRun& run, int restarts,
+               const std::string& option, bool kill = false) {
+  const ReservedPort port;
+  const std::string number = port.master().substr(port.master().find(':') + 1);
+  const auto start = [&](int rank) {
+    return std::make_unique<Process>(
+        gxp_argv(run.train({"--max-restarts", "2", "--set", "train.steps=300", "--set",
+                            "checkpoint.every=10", "--set", "checkpoint.keep=0", option})),
+        Surroundings{.environment = variables(launcher, rank, number, restarts), .file_bytes = 0});
+  };
+  const auto first = start(0), second = start(1);
+  if (kill) {
+    CHECK(poll_until([&] { return fs::exists(run.path("run/ckpt/step-00000010")); }));
+    second->signal(SIGKILL);
+  }
+  return first->end();
 }
 
 }  // namespace
@@ -101,13 +146,17 @@ TEST_CASE("a run whose rank dies goes on by itself and ends with the same weight
 
 TEST_CASE("a restart leaves other runs' files to the first attempt's options", "[cmd]") {
   const auto [option, begins] = GENERATE(
-      table<std::string, std::string>({{"--overwrite", "step 1/"}, {"--resume", "resumed from"}}));
+      table<std::string, std::string>({{"--overwrite", "step 1/300"}, {"--resume", "resumed from"}}));
   const GoldenRun run;
-  REQUIRE(run.run({"--set", "train.steps=20", "--set", "checkpoint.every=7"}).code == 0);
+  REQUIRE(run.run({"--set", "train.steps=19"}).code == 0);
   Process launcher(gxp_argv(run.train(restarting("3", {option}))));
   // The first attempt dies before the directories are its own, the second after that.
   REQUIRE(signal_rank(run.path("run.toml"), 0, SIGKILL));
-  REQUIRE(poll_until([&] { return run.metrics().size() == (option == "--resume" ? 45 : 5); }));
+  REQUIRE(poll_until([&] {
+    const bool resumes = option == "--resume";
+    return fs::exists(run.path("run/ckpt/step-00000019")) == resumes &&
+           run.metrics().size() >= (resumes ? 25 : 5);
+  }));
   REQUIRE(signal_rank(run.path("run.toml"), 0, SIGKILL));
   const Outcome outcome = launcher.end();
   CAPTURE(option, outcome.err);
@@ -115,6 +164,25 @@ TEST_CASE("a restart leaves other runs' files to the first attempt's options", "
   CHECK(contains(outcome.err, begins));
   CHECK(occurrences(outcome.err, "gxp warn restart ") == 2);
   CHECK(has_all_metrics(run));
+}
+
+TEST_CASE("ranks that another launcher starts again continue what the job has saved", "[cmd]") {
+  const std::string launcher = GENERATE("torchrun", "slurm");
+  const GoldenRun run;
+  REQUIRE(run.run({"--set", "train.steps=19"}).code == 0);
+  const Outcome lost = run_by(launcher, run, 0, "--overwrite", true);
+  CAPTURE(launcher, lost.err);
+  CHECK(lost.code == 5);
+  const Outcome again = run_by(launcher, run, 1, "--overwrite");
+  CAPTURE(again.err);
+  CHECK(again.code == 0);
+  CHECK(contains(again.err, "0 (written by 2 ranks, now 2)"));
+  CHECK(has_all_metrics(run, 300));
+  // Another job of that name is no restart.
+  CHECK(contains(run_by(launcher, run, 0, "--overwrite").err, "step 1/300"));
+  const Outcome often = run_by(launcher, run, 3, "--overwrite");
+  CHECK(often.code == 2);
+  CHECK(contains(often.err, "--max-restarts 2: this is restart 3 of the job"));
 }
 
 TEST_CASE("a run is not started again when it cannot go on, or is told to stop", "[cmd]") {

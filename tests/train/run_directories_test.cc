@@ -194,10 +194,10 @@ TEST_CASE("a restarted job continues or replaces what it has marked, and nothing
   const TemporaryDirectory top;
   const RunDirectories directories = in(top);
   prepare_directory(directories.checkpoints);
-  mark_directory(directories.checkpoints, "an earlier job");
-  mark_directory(directories.checkpoints, marked);
+  mark_directory(directories.checkpoints, {{"an earlier job"}});
+  mark_directory(directories.checkpoints, marked.empty() ? JobNames{} : JobNames{{"a"}, {marked}});
   if (saved) put_checkpoint(directories.checkpoints, 3);
-  CHECK(claim_directories(directories, request, "job a").earlier == found);
+  CHECK(claim_directories(directories, request, {{"job a", true}, {"job b"}}).earlier == found);
   CHECK(claim_directories(directories, EarlierRun::kReplace).earlier == EarlierRun::kReplace);
 }
 
