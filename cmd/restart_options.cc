@@ -113,9 +113,6 @@ void prepare_restarts(TrainOptions& options, const RunConfig& run, const Environ
         ErrorKind::kUsage,
         "--max-restarts: checkpoint.dir is not set, so each restart would begin at step 1; set it, "
         "and checkpoint.every");
-  if (launch.nnodes > 1)
-    fail(ErrorKind::kUsage,
-         "--max-restarts: it starts the ranks of one host again; leave out --nnodes");
   const LauncherKind launcher = identity_of_starter(environment).launcher;
   if (launcher == LauncherKind::kGxp) return;
   if (launcher != LauncherKind::kNone) return check_other_launcher(launch, launcher, environment);

@@ -289,6 +289,8 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
       std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(2 * comm.timeout_s));
   if (!request.master.empty()) options.master = parse_endpoint(request.master);
   options.max_restarts = request.max_restarts;
+  options.join_timeout =
+      std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(request.join_timeout_s));
   if (request.saved_step) options.saved_step = request.saved_step;
   return launch(options, environment);
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "lib/net/launch/host_agreement.h"
 #include "lib/net/launch/restart_policy.h"
 #include "tests/catch.h"
 #include "tests/net/launched.h"
@@ -74,4 +75,52 @@ TEST_CASE("a restart names the rank, how it ended, the step and the count", "[ne
         "first\n",
         "gxp warn no restart: two attempts in a row failed before their first step\n"})
     CHECK(contains(launch.errors, text));
+}
+
+TEST_CASE("launchers decide alike: all start again, or none", "[net]") {
+  const HostReport fresh{.job = "", .max_restarts = 3, .failure = ""};
+  HostReport done = fresh, lost = fresh, killed = fresh, ended = fresh, other = fresh;
+  done.job = lost.job = killed.job = ended.job = "a";
+  other.job = "b";
+  for (HostReport* report : {&done, &lost, &killed, &ended}) {
+    report->attempt = 1;
+    report->step = 7;
+    report->owns_directories = true;
+  }
+  done.succeeded = true;
+  lost.may_restart = killed.may_restart = true;
+  lost.failure = "rank 0 exited with code 5";
+  killed.failure = "rank 3 was killed by signal 9 (SIGKILL)";
+  killed.was_killed = killed.from_outside = true;
+  HostReport late = lost, used_up = lost, unlike = lost;
+  late.saved = 4;
+  used_up.attempt = 3;
+  unlike.max_restarts = 2;
+  using Reports = std::vector<HostReport>;
+  const auto [reports, starts, attempt, text] =
+      GENERATE_COPY(table<Reports, bool, int, std::string>(
+          {{{fresh, fresh}, true, 0, ""},
+           {{done, done}, false, 0, ""},
+           {{lost, killed},
+            true,
+            2,
+            "restart 2 of 3: rank 3 was killed by signal 9 (SIGKILL) in step 7; starting anew"},
+           {{late, killed}, true, 2, "in step 7; continuing from the checkpoint of step 4"},
+           {{lost, done}, true, 2, "rank 0 exited with code 5 in step 7"},
+           {{lost, fresh}, true, 2, "restart 2 of 3: host 1 was lost in step 7"},
+           {{fresh, lost}, true, 2, "host 0 was lost; continuing from its newest checkpoint, if"},
+           {{lost, ended}, false, 0, ""},
+           {{done, ended}, false, 0, ""},
+           {{used_up, used_up}, false, 0, "no restart: all 3 restarts are used up"},
+           {{lost, unlike}, false, 0, "--max-restarts is 3 on host 0 and 2 on host 1"},
+           {{lost, other}, false, 0, "host 1 is in another job"}}));
+  RestartPolicy policy(3);
+  const HostDecision decision = decide(reports, policy, "new");
+  CAPTURE(decision.text, text);
+  CHECK(decision.starts == starts);
+  CHECK((!starts || decision.attempt == attempt));
+  CHECK((!starts || decision.job == (reports[0].job + reports[1].job).substr(0, 1) ||
+         decision.job == "new"));
+  CHECK(contains(decision.text, text));
+  CHECK(decision.text.empty() == text.empty());
 }

@@ -37,7 +37,9 @@
 //             exit code of a rank, nor once the launcher or a rank has got a signal that asks to
 //             stop, nor where a rank was left that SIGKILL does not end, nor twice in a row in the
 //             same step (lib/net/launch/restart_policy.h). Rank 0's stdout is held back until no
-//             restart can follow; beyond 64 MiB it is passed on, and none follows.
+//             restart can follow; beyond 64 MiB it is passed on, and none follows. On several hosts
+//             the launchers agree (lib/net/launch/host_agreement.h): all restart or none. One that was
+//             killed may be started again while the others wait for it.
 //   Orphans   no rank outlives the launcher, however that ends.
 #pragma once
 
@@ -66,7 +68,9 @@ struct LaunchOptions {
   std::chrono::milliseconds kill_after{4000};
   std::chrono::milliseconds stopped_after{120000};
   std::chrono::milliseconds leave_after{30000};  // a driver may take long to free a GPU's memory
-  int max_restarts = 0;
+  int max_restarts = 0;                          // the same number on every host
+  // With several hosts and max_restarts: for the launchers of all hosts to come.
+  std::chrono::milliseconds join_timeout{60000};
   // The step of the newest checkpoint, 0 without one; asked after an attempt. May throw an Error.
   std::function<int64_t()> saved_step = [] { return int64_t{0}; };
 };

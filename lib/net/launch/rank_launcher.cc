@@ -53,6 +53,7 @@ void RankLauncher::run(const Attempt& attempt, const Environment& environment) {
   announce();
   // Ranks that the launcher has ended only report that.
   if (steps_taken_ == 0 && !outcome_.stopped()) print_exit_messages();
+  err_.flush();
 }
 
 bool RankLauncher::may_restart() {

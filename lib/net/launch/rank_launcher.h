@@ -44,7 +44,12 @@ class RankLauncher {
   void run(const Attempt& attempt, const Environment& environment);
   // After run(): whether they may be started again, as far as this attempt tells.
   bool may_restart();
-  [[nodiscard]] std::string failure() const { return outcome_.describe(); }
+  [[nodiscard]] bool succeeded() const { return outcome_.exit_code() == 0; }
+  // The rest: if they may.
+  [[nodiscard]] std::string failure() const {
+    return outcome_.failed_at() ? outcome_.describe() : "";
+  }
+  [[nodiscard]] bool culprit_was_killed() const { return outcome_.culprit_was_killed(); }
   [[nodiscard]] bool came_from_outside() const;
 
   // After the last attempt: when our readers have all output. Returns the job's exit code.

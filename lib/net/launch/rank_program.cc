@@ -50,6 +50,12 @@ Environment rank_environment(const LaunchOptions& options, const Environment& en
   result["GXP_LOCAL_WORLD_SIZE"] = std::to_string(options.nproc);
   result["GXP_MASTER_ADDR"] = point.store.host;
   result["GXP_MASTER_PORT"] = std::to_string(point.store.port);
+  // No rank of another attempt gets in. The launchers have compared the user's secret.
+  if (!attempt.job.empty()) {
+    const Secret own = point.secret.for_job(fmt::format("{} {}", attempt.job, attempt.number));
+    result[kSecretVariable] = own.hex();
+    return result;
+  }
   // A rank that reads the user's file itself can name it where another host has another.
   if (!point.secret.is_users()) result[kSecretVariable] = point.secret.hex();
   return result;

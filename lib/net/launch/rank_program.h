@@ -19,6 +19,7 @@ RendezvousPoint open_rendezvous(const LaunchOptions& options, const Environment&
 struct Attempt {
   RendezvousPoint point;
   std::string job;                        // as RankIdentity::job; "": it cannot be restarted
+  int number = 0;                         // of the job's attempts, from 0
   const JobProgress* progress = nullptr;  // for rank 0; null: nobody asks
 };
 

@@ -21,6 +21,8 @@ class RestartPolicy {
   // attempt before has failed in the same step, and no checkpoint has been saved since.
   std::optional<std::string> refuse(const Failure& failure);
 
+  // Of a job that began without this object.
+  void set_count(int restarts) { count_ = restarts; }
   // Restarts so far.
   [[nodiscard]] int count() const { return count_; }
   [[nodiscard]] int most() const { return most_; }

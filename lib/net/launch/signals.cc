@@ -31,6 +31,15 @@ std::vector<int> SignalFd::take() {
   return signals;
 }
 
+SignalFd::Released::Released(const SignalFd& signals, std::initializer_list<int> which) {
+  sigemptyset(&set_);
+  for (const int signal : which)
+    if (sigismember(&signals.former_, signal) == 0) sigaddset(&set_, signal);
+  pthread_sigmask(SIG_UNBLOCK, &set_, nullptr);
+}
+
+SignalFd::Released::~Released() { pthread_sigmask(SIG_BLOCK, &set_, nullptr); }
+
 std::string signal_name(int signal) {
   const char* name = ::sigabbrev_np(signal);
   return name == nullptr ? fmt::format("signal {}", signal) : fmt::format("SIG{}", name);

@@ -23,6 +23,17 @@ class SignalFd {
   [[nodiscard]] int fd() const { return fd_.get(); }
   // The signals that have arrived; does not wait. Equal ones that arrived together count once.
   std::vector<int> take();
+  // While it lives, these signals do again what they did before: most end the process.
+  class Released {
+   public:
+    Released(const SignalFd& signals, std::initializer_list<int> which);
+    ~Released();
+    Released(const Released&) = delete;
+    Released& operator=(const Released&) = delete;
+
+   private:
+    sigset_t set_{};
+  };
   // The mask before, for a child process.
   [[nodiscard]] const sigset_t& former_mask() const { return former_; }
 
