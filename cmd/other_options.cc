@@ -57,14 +57,13 @@ constexpr AnsweredOption kAnsweredOptions[] = {
     {"--rdzv-id", "--master", "HOST:PORT"},
     {"--hostfile", "--nnodes", "on every host, with --node-rank and --master"},
     {"--standalone", "--nnodes", "which is 1 unless it is given"},
-    {"--max-restarts", "--resume", "which goes on from the newest checkpoint"},
     {"--resume-from-checkpoint", "--resume", "which goes on from the newest checkpoint"},
     {"--load", "--resume", "which goes on from the newest checkpoint"},
     {"--deepspeed", "--import", "FILE"},
     {"--deepspeed-config", "--import", "FILE"},
     {"--config-file", "--import", "FILE"},
-    {"--global-batch-size", "--set", "train.micro_batch x train.grad_accum x ranks"},
-    {"--train-batch-size", "--set", "train.micro_batch x train.grad_accum x ranks"},
+    {"--global-batch-size", "--set", "train.global_batch"},
+    {"--train-batch-size", "--set", "train.global_batch"},
     {"--num-train-epochs", "--set", "train.steps, which counts steps"}};
 
 // "; use --master HOST:PORT"; "" if it is none of these, or `app` lacks the option.

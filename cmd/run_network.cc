@@ -1,5 +1,7 @@
 #include "cmd/run_network.h"
 
+#include <algorithm>
+
 #include "lib/base/error.h"
 #include "lib/collective/communicator.h"
 #include "lib/collective/engine/job_plan.h"
@@ -19,6 +21,18 @@ TransportChoice transports_of(const CommConfig& comm, const PlannedRanks& ranks)
 }
 
 }  // namespace
+
+PlannedRanks planned_ranks(const LaunchRequest& launch, const Environment& environment) {
+  if (launch.nproc > 0) return {.nproc = launch.nproc, .nnodes = launch.nnodes};
+  const RankIdentity identity = identity_from(environment);
+  return {.nproc = identity.local_world_size,
+          .nnodes = identity.world_size / identity.local_world_size};
+}
+
+int world_size_of(const LaunchRequest& launch, const Environment& environment) {
+  return launch.starts_ranks() ? std::max(1, launch.nproc) * launch.nnodes
+                               : identity_from(environment).world_size;
+}
 
 RunConfig settings_on(RunConfig config, const PlannedRanks& ranks) {
   if (find_strategy(config.parallel.strategy).hybrid && config.parallel.shard_size == 0)

@@ -12,12 +12,19 @@ namespace gxp {
 
 inline constexpr int kMostPlannedRanks = 4096;
 
+struct LaunchRequest;
+
 // The ranks on each of several hosts, as `gxp train --nproc ... --nnodes ...` starts them.
 struct PlannedRanks {
   int nproc = 1;
   int nnodes = 1;
   [[nodiscard]] int world_size() const { return nproc * nnodes; }
 };
+
+// The job's ranks, as the command that starts them knows them, or each of them.
+PlannedRanks planned_ranks(const LaunchRequest& launch, const Environment& environment);
+// Their number, also where the hosts have unlike numbers of ranks.
+int world_size_of(const LaunchRequest& launch, const Environment& environment);
 
 // The settings with which a run file is trained on these ranks: hybrid strategies shard within a
 // host, of nproc ranks, unless parallel.shard_size says otherwise.

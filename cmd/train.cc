@@ -15,6 +15,7 @@
 #include "cmd/train_rank.h"
 #include "lib/base/environment.h"
 #include "lib/base/error.h"
+#include "lib/config/global_batch.h"
 #include "lib/config/load.h"
 #include "lib/config/print.h"
 #include "lib/data/data_files.h"
@@ -22,14 +23,6 @@
 
 namespace gxp {
 namespace {
-
-// The job's ranks, as the command that starts them knows them, or each of them.
-PlannedRanks planned_ranks(const LaunchRequest& launch, const Environment& environment) {
-  if (launch.nproc > 0) return {.nproc = launch.nproc, .nnodes = launch.nnodes};
-  const RankIdentity identity = identity_from(environment);
-  return {.nproc = identity.local_world_size,
-          .nnodes = identity.world_size / identity.local_world_size};
-}
 
 // What load_config() cannot know is wrong.
 void check_usable(const TrainOptions& options, const RunConfig& run) {
@@ -89,6 +82,9 @@ int run(TrainOptions& options) {
   check_usable(options, config.run);
   prepare_restarts(options, config.run, environment);
   if (options.reads_files(config.run)) config.run = with_files(config.run, options.purpose());
+  options.run.resolved_settings = print_config(config);
+  if (!options.only_looks(config.run))
+    config.run = with_global_batch(config.run, world_size_of(options.launch, environment));
   const JobSettings job{.comm = config.run.comm,
                         .layout_invariant = config.run.train.deterministic != Determinism::kOff,
                         .configuration = flatten(config.run),
@@ -106,7 +102,6 @@ int run(TrainOptions& options) {
   if (options.launch.nproc > 0 && trains) open_data(config.run);
   if (const auto launched = launch_ranks(options.launch, environment, job.comm)) return *launched;
   options.run.settings = job.configuration;
-  options.run.resolved_settings = print_config(config);
   options.run.stop_signal = stop_signal;
   connect_to_launcher(options, environment);
   return train_on_rank(options, config.run, job, planned, environment);

@@ -9,6 +9,7 @@
 #include "cmd/result_file.h"
 #include "cmd/run_network.h"
 #include "lib/base/find_row.h"
+#include "lib/config/global_batch.h"
 #include "lib/config/load.h"
 #include "lib/data/data_files.h"
 #include "lib/tools/planner/drawing.h"
@@ -17,8 +18,8 @@ namespace gxp {
 namespace {
 
 PlannedRun plan_on(const RunConfig& config, int gpus, const Environment& environment) {
-  PlannedRun run{
-      .gpus = gpus, .plan = plan_run(settings_on(config, {.nproc = gpus}), gpus), .memory = {}};
+  const RunConfig settings = with_global_batch(settings_on(config, {.nproc = gpus}), gpus);
+  PlannedRun run{.gpus = gpus, .plan = plan_run(settings, gpus), .memory = {}};
   const Network network = network_of_run(config, {.nproc = gpus}, environment);
   run.memory = memory_of_run(run.plan, network, 0, terms_of_device(config, run.plan));
   return run;
@@ -68,6 +69,10 @@ int plan_memory_of_run(const MemcalcOptions& options, MemcalcView view) {
   if (view.limit_bytes)
     report.facts.push_back({{"limit_bytes", "limit", Style::kBytes}, int64_t(*view.limit_bytes)});
   add_limit_rule(report, options.limit);
+  if (options.solve && config.train.global_batch > 0)
+    fail(ErrorKind::kUsage,
+         "--solve: train.global_batch would change train.grad_accum with it; set "
+         "it to 0, and train.grad_accum");
   if (options.solve) {
     add_solutions(report, options, config, environment, *view.limit_bytes);
     print(report, options.format);

@@ -11,6 +11,7 @@
 #include "lib/arch/architecture.h"
 #include "lib/base/error.h"
 #include "lib/base/find_row.h"
+#include "lib/config/global_batch.h"
 #include "lib/config/load.h"
 #include "lib/data/data_files.h"
 #include "lib/replay/gpu_time.h"
@@ -128,6 +129,7 @@ RunChoices search(const ShardPlanOptions& options, const RunConfig& config, cons
 RunConfig read_run(const ShardPlanOptions& options, const Environment& environment) {
   RunConfig config = with_files(load_config(options.config_path, options.sets, environment).run,
                                 {FilesNeeded::kNone});
+  config = with_global_batch(config, options.ranks.world_size());
   if (options.gpu_of_classes.empty()) return config;
   if (config.train.device == TrainDevice::kCpu)
     fail(ErrorKind::kUsage, "--time-by-class {}: train.device is cpu; set train.device=cuda",

@@ -51,6 +51,7 @@ struct TrainConfig {
   int steps = 1000;
   int micro_batch = 8;  // rows per rank in one micro-batch
   int grad_accum = 1;
+  int global_batch = 0;  // rows of a step; 0: as micro_batch and grad_accum make it
   Choice<NumberType> precision = NumberType::kFp32;
   Choice<MatmulType> matmul = MatmulType::kPrecision;
   Choice<Float8Sums> fp8_accumulation = Float8Sums::kF32;
@@ -98,6 +99,11 @@ struct TrainConfig {
     field("micro_batch", &S::micro_batch, "Rows per rank in a micro-batch.", between(1, 1 << 20));
     field("grad_accum", &S::grad_accum, "Micro-batches per step (gradient accumulation).",
           positive);
+    field("global_batch", &S::global_batch,
+          "Rows per step over all ranks, of which train.grad_accum is then made: a run keeps its "
+          "batch, its order of samples and its learning rate on any number of ranks. A multiple of "
+          "micro_batch x ranks; 0: micro_batch x grad_accum x ranks.",
+          between(0, 1 << 30));
   }
 
   static void declare_number_types(auto& field) {

@@ -78,8 +78,9 @@ RunVariants accumulate_more(const RunConfig& config) {
     auto& [changes, run] = variants.emplace_back(PlanVariant<RunConfig>{{}, config});
     run.train.micro_batch /= cut;
     run.train.grad_accum *= cut;
-    changes = {{"train.micro_batch", fmt::to_string(run.train.micro_batch)},
-               {"train.grad_accum", fmt::to_string(run.train.grad_accum)}};
+    changes = {{"train.micro_batch", fmt::to_string(run.train.micro_batch)}};
+    if (run.train.global_batch == 0)
+      changes.push_back({"train.grad_accum", fmt::to_string(run.train.grad_accum)});
   }
   return variants;
 }

@@ -121,7 +121,7 @@ class Run {
     if (!directories_.records.empty())
       write_text(directories_.records + "/resolved.toml", options_.resolved_settings);
     open_metrics();
-    if (options_.overwrite && !directories_.records.empty())
+    if (claim_.earlier == EarlierRun::kReplace && !directories_.records.empty())
       EventFile::remove_all(directories_.records);
     if (config_.train.tensorboard) events_.emplace(directories_.records, trainer_.steps_done());
   }

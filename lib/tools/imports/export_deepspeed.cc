@@ -40,9 +40,15 @@ class DeepSpeedWriter {
   }
 
   void say_batch() {
-    say({"train.micro_batch", "train.grad_accum", "optim.clip", "train.log_every"});
+    say({"train.micro_batch", "train.grad_accum", "train.global_batch", "optim.clip",
+         "train.log_every"});
     tree_["train_micro_batch_size_per_gpu"] = run_.train.micro_batch;
-    tree_["gradient_accumulation_steps"] = run_.train.grad_accum;
+    if (run_.train.global_batch == 0)
+      tree_["gradient_accumulation_steps"] = run_.train.grad_accum;
+    else if (run_.train.grad_accum == 1)
+      tree_["train_batch_size"] = run_.train.global_batch;  // DeepSpeed makes the steps of it, too
+    else
+      refuse("train.grad_accum", "train.global_batch decides it; leave one of them out");
     tree_["gradient_clipping"] = run_.optim.clip;
     tree_["steps_per_print"] = run_.train.log_every;
   }
