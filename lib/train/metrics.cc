@@ -45,23 +45,22 @@ nlohmann::ordered_json or_null(const std::optional<double>& value) {
 
 std::string to_json_line(const StepMetrics& metrics) {
   const StepResult& r = metrics.result;
-  nlohmann::ordered_json json = {
-      {"step", r.step},
-      {"time", fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)))},
-      {"loss", r.loss},
-      {"grad_norm", r.grad_norm},
-      {"lr", r.lr},
-      {"tokens", r.tokens},
-      {"targets", r.targets},
-      {"tokens_per_s", double(r.tokens) / r.seconds},
-      {"mfu", or_null(metrics.mfu)},
-      {"peak_flops", or_null(metrics.peak_flops)},
-      {"step_ms", r.seconds * 1e3},
-      {"comm_ms", r.comm_seconds * 1e3},
-      {"update_ms", r.update_seconds * 1e3},
-      {"wire_bytes", r.wire_bytes},
-      {"wire_bytes_between_hosts", r.wire_bytes_between_hosts},
-      {"peak_bytes", metrics.peak.total()}};
+  nlohmann::ordered_json json = {{"step", r.step},
+                                 {"loss", r.loss},
+                                 {"grad_norm", r.grad_norm},
+                                 {"lr", r.lr},
+                                 {"tokens", r.tokens},
+                                 {"targets", r.targets},
+                                 {"tokens_per_s", double(r.tokens) / r.seconds},
+                                 {"mfu", or_null(metrics.mfu)},
+                                 {"peak_flops", or_null(metrics.peak_flops)},
+                                 {"step_ms", r.seconds * 1e3},
+                                 {"comm_ms", r.comm_seconds * 1e3},
+                                 {"update_ms", r.update_seconds * 1e3},
+                                 {"wire_bytes", r.wire_bytes},
+                                 {"wire_bytes_between_hosts", r.wire_bytes_between_hosts},
+                                 {"peak_bytes", metrics.peak.total()}};
+  json["time"] = fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)));
   for (size_t kind = 0; kind < kMemoryKindCount; ++kind)
     json["peak_bytes_by_kind"][std::string(kMemoryKindNames[kind])] = metrics.peak.by_kind[kind];
   if (r.offload_bytes > 0) {

@@ -1,17 +1,16 @@
 // metrics.jsonl: one JSON object per optimizer step.
 //
-// Keys: step, time (of day, UTC), loss, grad_norm, lr, tokens (of the step, all ranks), targets (of as many, those
-// that count in the loss: fewer where data.train has labels), tokens_per_s, mfu (a share of
-// peak_flops, FLOP/s of one rank; both null on a CPU, see peak_rate()), step_ms,
-// comm_ms, update_ms (from the decision on clipping to the end), wire_bytes (sent by rank 0 in the
-// step), wire_bytes_between_hosts (of them to other hosts), peak_bytes, peak_bytes_by_kind {...},
-// epoch (how often the data have been read so far; of several entries of data.train with weights:
-// epochs, a list), and valid_loss in the steps that validated. Where state is offloaded also host_bytes and
-// file_bytes (offloaded by rank 0), offload_bytes (that it fetched and stored) and
-// offload_ms (in which it did so). On a GPU the last step also has driver_bytes: what its driver
-// counts, without the context. With fp16, and
-// once a step has made no update, also loss_scale and skipped_steps (so far); grad_norm and loss are
-// null where they are not finite.
+// Keys: step, loss, grad_norm, lr, tokens (of the step, all ranks), targets (of as many, those that
+// count in the loss: fewer where data.train has labels), tokens_per_s, mfu (a share of peak_flops,
+// FLOP/s of one rank; both null on a CPU, see peak_rate()), step_ms, comm_ms, update_ms (from the
+// decision on clipping to the end), wire_bytes (sent by rank 0 in the step),
+// wire_bytes_between_hosts (of them to other hosts), peak_bytes, time (of day, UTC),
+// peak_bytes_by_kind {...}, epoch (how often the data have been read so far; of several entries of
+// data.train with weights: epochs, a list), and valid_loss in the steps that validated. Where state
+// is offloaded also host_bytes and file_bytes (offloaded by rank 0), offload_bytes (that it fetched
+// and stored) and offload_ms (in which it did so). On a GPU the last step also has driver_bytes:
+// what its driver counts, without the context. With fp16, and once a step has made no update, also
+// loss_scale and skipped_steps (so far); grad_norm and loss are null where they are not finite.
 #pragma once
 
 #include <cstdint>
