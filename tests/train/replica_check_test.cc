@@ -16,7 +16,6 @@ struct Spoilt {
 // Flips a bit of the last element that the rank holds of the first weight, or of the first state.
 void spoil(Trainer& trainer, bool state) {
   const HeldTensor tensor = state ? trainer.state().kept()[0] : trainer.state().weights()[0];
-  REQUIRE(tensor.elements.count > 0);
   std::vector<std::byte> value(size_of(tensor.dtype()));
   trainer.state().read(tensor, tensor.elements.count - 1, memory_of(value));
   value[1] ^= std::byte{4};
@@ -62,8 +61,7 @@ TEST_CASE("a changed bit of what several ranks hold is found, with the rank", "[
       replicas.check();
       return "";
     } catch (const Error& error) {
-      CHECK(error.kind() == ErrorKind::kDevice);
-      return error.what();
+      return exit_code(error.kind()) == 5 ? error.what() : "another kind of error";
     }
   });
   for (const std::string& text : said) {
