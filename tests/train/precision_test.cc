@@ -83,7 +83,7 @@ TEST_CASE("a step whose gradients overflow changes nothing but the scale", "[tra
 }
 
 TEST_CASE("a step whose loss or norm is an outlier changes nothing, also in a resumed run",
-          "[train]") {
+          "[train][table]") {
   const std::string setting = GENERATE("train.loss_outlier=1", "train.norm_outlier=1");
   const TemporaryDirectory directory;
   const RunConfig config = golden_config(
@@ -94,22 +94,24 @@ TEST_CASE("a step whose loss or norm is an outlier changes nothing, also in a re
     return on_ranks(2, config, [&](Trainer& trainer, Communicator& c) {
       if (!resume || !resume_state(trainer, c, config, {})) trainer.initialise_weights();
       bool kept = true;
+      auto before = weights_of(trainer, c);
       while (trainer.steps_done() < until) {
-        const auto before = weights_of(trainer, c);
         const bool skipped = trainer.step(false).skipped;
-        kept = kept && (weights_of(trainer, c) == before) == skipped;
+        auto after = weights_of(trainer, c);
+        kept = kept && (after == before) == skipped;
+        before = std::move(after);
       }
-      if (until < 260) save_state(trainer, c, config, {});
+      if (until < 180) save_state(trainer, c, config, {});
       KeyValues state = trainer.clipping().saved_state();
       state.emplace_back("weights changed only in steps that counted", kept ? "yes" : "no");
       return std::pair(weights_of(trainer, c), std::move(state));
     });
   };
-  run_until(180, false);
-  const auto whole = run_until(260, false);
+  run_until(150, false);
+  const auto whole = run_until(180, false);
   CHECK(find_value(whole.second, "skipped_steps").value_or("0") != "0");
   CHECK(whole.second.back().second == "yes");
-  CHECK(run_until(260, true) == whole);
+  CHECK(run_until(180, true) == whole);
 }
 
 TEST_CASE("skipped steps do not move the learning rate's schedule", "[train]") {
