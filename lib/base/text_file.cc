@@ -58,4 +58,12 @@ std::string read_standard_input(size_t limit) {
   return read_all(STDIN_FILENO, limit, "read standard input");
 }
 
+void write_fully(int fd, std::string_view text, std::string_view act) {
+  while (!text.empty()) {
+    const ssize_t count = ::write(fd, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    text.remove_prefix(size_t(check_sys(count, act)));
+  }
+}
+
 }  // namespace gxp

@@ -17,6 +17,9 @@ Fd open_regular_file(const std::string& path, std::string_view act);
 // kIo: as open_regular_file(), or not readable; kCorrupt: more than `limit` bytes.
 std::string read_text_file(const std::string& path, size_t limit, std::string_view what = "");
 
+// Writes all of it, whatever `fd` is. kIo, "ACT: CAUSE": some of it may be written.
+void write_fully(int fd, std::string_view text, std::string_view act);
+
 // Standard input, whatever it is, until it ends. Errors as read_text_file().
 std::string read_standard_input(size_t limit);
 

@@ -2,16 +2,15 @@
 
 #include <fcntl.h>
 #include <isa-l/crc.h>
-#include <unistd.h>
 
 #include <bit>
-#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <protozero/pbf_writer.hpp>
 
 #include "lib/base/error.h"
 #include "lib/base/host_name.h"
+#include "lib/base/text_file.h"
 
 namespace gxp {
 namespace {
@@ -112,11 +111,7 @@ void EventFile::write(const StepMetrics& metrics) {
 void EventFile::go_back_to(int64_t steps_done) { append(restart_record(steps_done + 1)); }
 
 void EventFile::append(const std::string& records) {
-  for (size_t done = 0; done < records.size();) {
-    const ssize_t count = ::write(file_.get(), records.data() + done, records.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    done += size_t(check_sys(count, "write events to " + path_));
-  }
+  write_fully(file_.get(), records, "write events to " + path_);
 }
 
 void EventFile::remove_all(const std::string& directory) {

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/base/error.h"
+#include "lib/base/text_file.h"
 
 namespace gxp {
 namespace {
@@ -106,13 +107,7 @@ void MetricsFile::write(const StepMetrics& metrics) {
   struct stat status = {};
   if (is_runs_own_ && ::fstat(file_.get(), &status) == 0 && status.st_nlink == 0)
     fail(ErrorKind::kIo, "write metrics to {}: the file was removed", path_);
-  const std::string line = to_json_line(metrics) + '\n';
-  for (size_t done = 0; done < line.size();) {
-    const ssize_t count = ::write(file_.get(), line.data() + done, line.size() - done);
-    if (count < 0 && errno == EINTR) continue;
-    check_sys(count, fmt::format("write metrics to {}", path_));
-    done += size_t(count);
-  }
+  write_fully(file_.get(), to_json_line(metrics) + '\n', fmt::format("write metrics to {}", path_));
 }
 
 }  // namespace gxp
