@@ -13,10 +13,12 @@
 namespace gxp {
 namespace {
 
-std::optional<double> parse_float(std::string_view text) {
+// As Python's int() or float() of a text.
+template <class Number>
+std::optional<Number> parse_python_number(std::string_view text) {
   text = stripped(text, Sides::kBoth);
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
-  double value = 0;
+  Number value = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
   if (result.ec == std::errc::result_out_of_range || text.find('_') != std::string_view::npos)
     jinja_fail("the number in '{}' is not supported", text.substr(0, 100));
@@ -55,14 +57,7 @@ JinjaValue rounded_to_side(const JinjaValue& value, int64_t places, bool is_up) 
 }  // namespace
 
 std::optional<int64_t> parse_jinja_integer(std::string_view text) {
-  text = stripped(text, Sides::kBoth);
-  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
-  int64_t value = 0;
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (result.ec == std::errc::result_out_of_range || text.find('_') != std::string_view::npos)
-    jinja_fail("the number in '{}' is not supported", text.substr(0, 100));
-  if (result.ec != std::errc() || result.ptr != text.data() + text.size()) return std::nullopt;
-  return value;
+  return parse_python_number<int64_t>(text);
 }
 
 JinjaValue filter_int(const JinjaCall& call, const JinjaArguments& arguments) {
@@ -73,7 +68,7 @@ JinjaValue filter_int(const JinjaCall& call, const JinjaArguments& arguments) {
   if (!value && call.subject.number()) value = truncated(*call.subject.number());
   if (const std::string* text = call.subject.text()) {
     value = parse_jinja_integer(*text);
-    const std::optional<double> real = value ? std::nullopt : parse_float(*text);
+    const std::optional<double> real = value ? std::nullopt : parse_python_number<double>(*text);
     if (real) value = truncated(*real);
   }
   return value ? JinjaValue(*value) : otherwise;
@@ -82,7 +77,7 @@ JinjaValue filter_int(const JinjaCall& call, const JinjaArguments& arguments) {
 JinjaValue filter_float(const JinjaCall& call, const JinjaArguments& arguments) {
   check_is_defined(call.subject);
   std::optional<double> value = call.subject.number();
-  if (const std::string* text = call.subject.text()) value = parse_float(*text);
+  if (const std::string* text = call.subject.text()) value = parse_python_number<double>(*text);
   if (value) return *value;
   return arguments[0] == nullptr ? JinjaValue(0.0) : *arguments[0];
 }
