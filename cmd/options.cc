@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
-#include <charconv>
 #include <climits>
 #include <cmath>
 
@@ -14,6 +13,7 @@
 #include "lib/base/error.h"
 #include "lib/base/text/ascii.h"
 #include "lib/base/text/joined.h"
+#include "lib/base/text/read_number.h"
 #include "lib/collective/tune/selection.h"
 #include "lib/config/settings.h"
 #include "lib/job/join.h"
@@ -41,14 +41,6 @@ std::string default_of(const Setting& setting) {
                     setting.get(RunConfig()));
 }
 
-template <class Number>
-std::optional<Number> parse_number(const std::string& text) {
-  Number value{};
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  return error == std::errc() && rest == end ? std::optional(value) : std::nullopt;
-}
-
 // "from 1 to 8"; INT_MAX is no limit.
 template <class Number>
 std::string range_text(Number low, Number high) {
@@ -61,7 +53,7 @@ void add_nproc_option(CLI::App& app, int& nproc) {
   constexpr int kMost = 4096;
   const std::string range = range_text(1, kMost) + ", or gpu: one for each GPU that gxp sees";
   const auto read = [&nproc, range](const std::string& text) {
-    const std::optional<int> number = parse_number<int>(text);
+    const std::optional<int> number = read_number<int>(text);
     if (text != "gpu" && (!number || *number < 1 || *number > kMost))
       throw CLI::ValidationError("--nproc", fmt::format("must be {}, is '{}'", range, text));
     nproc = number ? *number : count_gpus();
@@ -137,7 +129,7 @@ CLI::Option* add_number_option(CLI::App& app, const char* names, Number& number,
   const auto fits = [low, high](Number value) { return value >= low && value <= high; };
   // Not CLI::Range, which nan passes.
   const auto check = [fits, range](const std::string& text) {
-    const std::optional<Number> value = parse_number<Number>(text);
+    const std::optional<Number> value = read_number<Number>(text);
     return value && fits(*value) ? "" : fmt::format("must be {}, is '{}'", range, text);
   };
   CLI::Option* option = app.add_option(names, number, description)->type_name("N")->check(check);
@@ -151,7 +143,7 @@ template CLI::Option* add_number_option(CLI::App&, const char*, double&, double,
                                         const std::string&);
 
 std::string check_positive(const std::string& text) {
-  const std::optional<double> value = parse_number<double>(text);
+  const std::optional<double> value = read_number<double>(text);
   const bool fits = value && *value > 0 && std::isfinite(*value);
   return fits ? "" : fmt::format("must be a number above 0, is '{}'", text);
 }
@@ -202,7 +194,7 @@ namespace {
 std::vector<const Gpu*> gpus_of_size(const std::string& text) {
   const std::string size = lower_case(text);
   const auto gb =
-      size.ends_with("gb") ? parse_number<int>(size.substr(0, size.size() - 2)) : std::nullopt;
+      size.ends_with("gb") ? read_number<int>(size.substr(0, size.size() - 2)) : std::nullopt;
   std::vector<const Gpu*> found;
   for (const Gpu& gpu : gpus()) {
     const bool differs = gpu.memory_bytes != uint64_t(gpu.memory_gb) * 1'000'000'000;

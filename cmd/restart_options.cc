@@ -1,5 +1,4 @@
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <memory>
 #include <optional>
 
@@ -8,6 +7,7 @@
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
 #include "lib/base/log.h"
+#include "lib/base/text/read_number.h"
 #include "lib/ckpt/native/step_directory.h"
 #include "lib/net/identity/identity.h"
 #include "lib/net/launch/job_progress.h"
@@ -19,10 +19,8 @@ namespace {
 int restart_count(const Environment& environment, const char* variable) {
   const std::string* text = find_variable(environment, variable);
   if (text == nullptr) return 0;
-  int count = -1;
-  const char* const end = text->data() + text->size();
-  const auto [rest, error] = std::from_chars(text->data(), end, count);
-  if (error != std::errc() || rest != end || count < 0)
+  const int count = read_number<int>(*text).value_or(-1);
+  if (count < 0)
     fail(ErrorKind::kConfig, "read how often the job was restarted: {}='{}' is no number", variable,
          *text);
   return count;
@@ -97,8 +95,7 @@ void add_restart_option(CLI::App& app, LaunchRequest& launch) {
     add_number_option(
         app, "--max-restarts", launch.max_restarts, 0, 1'000'000,
         "Start all ranks again, at most N times, when one was killed by a signal or has lost a "
-        "peer "
-        "or its device (exit code 5). They continue from the run's newest checkpoint. Under "
+        "peer or its device (exit code 5). They continue from the run's newest checkpoint. Under "
         "torchrun and Slurm these start the ranks, which then continue in the same way");
   });
 }

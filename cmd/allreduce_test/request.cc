@@ -2,12 +2,12 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 
 #include "cmd/allreduce_test/options.h"
 #include "lib/base/error.h"
 #include "lib/base/text/joined.h"
 #include "lib/base/text/near_match.h"
+#include "lib/base/text/read_number.h"
 #include "lib/collective/compress/codec.h"
 #include "lib/config/print.h"
 
@@ -42,12 +42,9 @@ std::optional<DType> parse_type(const std::string& name) {
 
 std::vector<int> parse_roots(const std::string& text) {
   if (text == "all") return {};
-  int root = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, root);
-  if (error != std::errc() || rest != end)
-    fail(ErrorKind::kUsage, "--root {}: must be a rank or all", text);
-  return {root};
+  const std::optional<int> root = read_number<int>(text);
+  if (!root) fail(ErrorKind::kUsage, "--root {}: must be a rank or all", text);
+  return {*root};
 }
 
 // Not compared between ranks: what may differ between hosts, and settings, which are compared below.

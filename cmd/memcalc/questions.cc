@@ -9,6 +9,7 @@
 #include "cmd/memcalc/run.h"
 #include "lib/base/error.h"
 #include "lib/base/text/ascii.h"
+#include "lib/base/text/read_number.h"
 
 namespace gxp {
 namespace {
@@ -51,13 +52,11 @@ std::vector<int> read_list(const char* option, const std::string& text) {
   std::vector<int> numbers;
   std::istringstream words(text + ',');
   for (std::string word; std::getline(words, word, ',');) {
-    int number = 0;
-    const char* end = word.data() + word.size();
-    const auto [rest, error] = std::from_chars(word.data(), end, number);
-    if (word.empty() || error != std::errc() || rest != end)
+    const std::optional<int> number = read_number<int>(word);
+    if (!number)
       fail(ErrorKind::kUsage, "{} '{}': '{}' is not a whole number; give a list such as 1,2,3",
            option, text, word);
-    numbers.push_back(number);
+    numbers.push_back(*number);
   }
   return numbers;
 }

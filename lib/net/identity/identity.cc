@@ -7,6 +7,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/hash.h"
+#include "lib/base/text/read_number.h"
 
 namespace gxp {
 namespace {
@@ -50,15 +51,13 @@ const std::string& required(const Environment& environment, const RankIdentity& 
 }
 
 int parse_number(const char* name, const std::string& value, int low, int high) {
-  int number = 0;
-  const char* end = value.data() + value.size();
-  const auto [stop, error] = std::from_chars(value.data(), end, number);
-  if (error != std::errc() || stop != end)
+  const std::optional<int> number = read_number<int>(value);
+  if (!number)
     fail(ErrorKind::kConfig, "read the rank identity: {}='{}' is not a number", name, value);
-  if (number < low || number > high)
+  if (*number < low || *number > high)
     fail(ErrorKind::kConfig, "read the rank identity: {}={} is not within {} to {}", name, value,
          low, high);
-  return number;
+  return *number;
 }
 
 constexpr int kMaxRanks = 1 << 24;

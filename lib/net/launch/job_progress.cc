@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 
 #include <atomic>
-#include <charconv>
 #include <string>
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/text/read_number.h"
 
 namespace gxp {
 
@@ -41,12 +41,9 @@ JobProgress::JobProgress(Fd fd) : fd_(std::move(fd)) {
 std::optional<JobProgress> JobProgress::inherited(const Environment& environment) {
   const std::string* text = find_variable(environment, kProgressFdVariable);
   if (text == nullptr) return std::nullopt;
-  int fd = -1;
-  const char* const end = text->data() + text->size();
-  const auto [rest, error] = std::from_chars(text->data(), end, fd);
+  const int fd = read_number<int>(*text).value_or(-1);
   struct stat status = {};
-  const bool is_page = error == std::errc() && rest == end && fd >= 0 &&
-                       ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
+  const bool is_page = fd >= 0 && ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) &&
                        status.st_size == off_t(sizeof(Page));
   if (!is_page)
     fail(ErrorKind::kConfig, "{}: {}='{}' is not the launcher's memory", kAct, kProgressFdVariable,

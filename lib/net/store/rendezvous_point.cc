@@ -3,11 +3,11 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
-#include <charconv>
 #include <vector>
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/text/read_number.h"
 #include "lib/net/identity/own_address.h"
 #include "lib/net/identity/pmi.h"
 #include "lib/net/identity/pmix.h"
@@ -21,13 +21,6 @@ namespace {
 constexpr std::string_view kRendezvousVersion = "1";
 constexpr std::string_view kGiven = "given";
 
-// -1: it is no number.
-int parse_int(std::string_view text) {
-  int number = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? number : -1;
-}
-
 // The socket that rank 0's store listens on: the one inherited from gxp's launcher (GXP_STORE_FD),
 // else a new one on identity.master_port: of loopback if master_addr is, else of all interfaces,
 // as a host may not know the address that others know it by. Throws kIo if the port is taken.
@@ -37,7 +30,7 @@ Fd open_store_listener(const RankIdentity& identity, const Environment& environm
     const std::string host = is_loopback(identity.master_addr) ? identity.master_addr : "";
     return listen_tcp({host, identity.master_port});
   }
-  const int fd = parse_int(*text);
+  const int fd = read_number<int>(*text).value_or(-1);
   int listening = 0;
   socklen_t size = sizeof listening;
   if (fd < 0 || ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0 || !listening)
@@ -53,7 +46,8 @@ std::optional<std::string> pass_text(const RankIdentity& identity, const Environ
   const bool first = identity.rank == 0;
   if (identity.exchange == Exchange::kPmi) {
     const std::string* socket = find_variable(environment, "PMI_FD");
-    if (auto got = pass_by_pmi(parse_int(socket == nullptr ? "" : *socket), first, text, deadline))
+    if (auto got = pass_by_pmi(read_number<int>(socket == nullptr ? "" : *socket).value_or(-1),
+                               first, text, deadline))
       return got;
     if (first)
       log_info("{}: its PMI connection is closed; was another program started before?",
@@ -127,7 +121,7 @@ std::pair<Endpoint, std::optional<Secret>> parse_announcement(std::string_view t
     if (comma == std::string_view::npos) break;
     rest.remove_prefix(comma + 1);
   }
-  const int port = parts.size() == 4 ? parse_int(parts[2]) : -1;
+  const int port = parts.size() == 4 ? read_number<int>(parts[2]).value_or(-1) : -1;
   if (port < 1 || port > 65535 || parts[0] != kRendezvousVersion || parts[1].empty())
     fail(ErrorKind::kPeer,
          "learn rank 0's address from the launcher: the {} B that it passed on are not in this "
