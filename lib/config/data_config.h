@@ -122,8 +122,7 @@ struct DataConfig {
         "Name of the chat template, where the tokenizer's directory has several. Chats become the "
         "text that it writes. What is trained is what its {% generation %} tags enclose; without "
         "tags, each of the assistant's messages from the end of the generation prompt on, with "
-        "what "
-        "the template puts behind it. A chat of which this cannot be told is refused.");
+        "what the template puts behind it. A chat of which this cannot be told is refused.");
     field("cache", &S::cache,
           "Directory of the tokens of text files. A file there is used again for the same text, "
           "tokenizer and settings. \"\": tokens beside checkpoint.dir; without "

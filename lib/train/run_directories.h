@@ -63,17 +63,18 @@ using JobNames = std::vector<JobName>;  // one for each launcher; of nested ones
 
 struct DirectoryClaim {
   std::vector<DirectoryLock> locks;
-  EarlierRun earlier =
-      EarlierRun::kRefuse;  // what to do: as requested, or as the job's own files ask
+  // What to do: as requested, or as the job's own files ask.
+  EarlierRun earlier = EarlierRun::kRefuse;
 };
 
 // Creates the directories and takes their locks, which the run holds; on one rank. Changes no file
 // but the locks. If one of `jobs` was restarted and has marked the directory of checkpoints
-// (mark_directory()), an earlier attempt has carried out `request`: then the run continues from the newest checkpoint, or, if there is none, replaces what that attempt has
-// written. Errors: kConfig: an earlier run's checkpoints or metrics exist and `request` is
-// kRefuse; or, whatever the request, a file of metrics holds something else, or the directory of
-// records holds those of a run with other checkpoints. kIo: `request` is kContinue and there is no
-// checkpoint; a directory cannot be written to or read, or another run holds it.
+// (mark_directory()), an earlier attempt has carried out `request`: then the run continues from the
+// newest checkpoint, or, if there is none, replaces what that attempt has written. Errors: kConfig:
+// an earlier run's checkpoints or metrics exist and `request` is kRefuse; or, whatever the request, a
+// file of metrics holds something else, or the directory of records holds those of a run with other
+// checkpoints. kIo: `request` is kContinue and there is no checkpoint; a directory cannot be written
+// to or read, or another run holds it.
 DirectoryClaim claim_directories(const RunDirectories& directories, EarlierRun request,
                                  const JobNames& jobs = {});
 

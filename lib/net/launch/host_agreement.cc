@@ -123,8 +123,7 @@ HostDecision agree(const LaunchOptions& options, const Environment& environment,
       if (deadline.expired())
         fail(ErrorKind::kPeer,
              "meet the launchers of the other hosts: {} (here, rank N is the launcher of host N); "
-             "run "
-             "the same command there",
+             "run the same command there",
              error.what());
     }
     std::this_thread::sleep_for(kPause);

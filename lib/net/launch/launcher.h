@@ -76,13 +76,13 @@ struct LaunchOptions {
 };
 
 // Runs the ranks until all have ended. Returns 0 if all did well (4 if stdout has not taken the
-// results; of restarted ranks, the last attempt counts), 128 + N if signal N, passed on to them or sent to them and this process, ended them or
-// made them end with that code, 5 if another signal killed one, else
-// the exit code of the rank that failed first, where code 5 (a lost peer) counts as a consequence
-// if another rank has another failure. Logs which rank it was. To be called from the main thread of
-// a process with no other threads, with process_environment() or a changed copy. Throws kConfig if
-// the master is missing or the secret is unusable, kIo if a process cannot be started (those
-// already started are killed).
+// results), 128 + N if signal N, passed on to them or sent to them and this process, ended them or
+// made them end with that code, 5 if another signal killed one, else the exit code of the rank that
+// failed first, where code 5 (a lost peer) counts as a consequence if another rank has another
+// failure; of restarted ranks the last attempt counts. Logs which rank it was. To be called from the
+// main thread of a process with no other threads, with process_environment() or a changed copy.
+// Throws kConfig if the master is missing or the secret is unusable, kIo if a process cannot be
+// started (those already started are killed).
 int launch(const LaunchOptions& options, const Environment& environment);
 
 }  // namespace gxp
