@@ -114,8 +114,9 @@ struct CommConfig {
           "that routes to rank 0.");
     field("port_range", &S::port_range,
           "tcp: ports on which ranks accept connections from each other while joining, such as "
-          "\"30000-30100\", for firewalls. A host needs one port per rank; rank 0's host also "
-          "needs the port of --master or MASTER_PORT. \"\": any free port.");
+          "\"30000-30100\", for firewalls. A host needs one port per rank, rank 0's host one more "
+          "with --max-restarts. It also needs the port of --master or MASTER_PORT. \"\": any free "
+          "port.");
     field("protect", &S::protect,
           "tcp: protection of the traffic between hosts, at the cost of CPU time. authenticate: "
           "nobody can change it. encrypt: nobody can read it either. none: for trusted networks "

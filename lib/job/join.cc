@@ -291,6 +291,7 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
   options.max_restarts = request.max_restarts;
   options.join_timeout =
       std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(request.join_timeout_s));
+  options.ports = parse_port_range(comm.port_range, "comm.port_range");
   if (request.saved_step) options.saved_step = request.saved_step;
   return launch(options, environment);
 }

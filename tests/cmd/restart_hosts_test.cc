@@ -31,8 +31,10 @@ class TwoHosts {
         gxp_argv(arguments), Surroundings{.environment = {}, .file_bytes = file_bytes});
   }
 
-  [[nodiscard]] bool await_steps(size_t steps) const {
-    return poll_until([&] { return run.metrics().size() >= steps; });
+  void await_steps(size_t steps) const {
+    if (poll_until([&] { return run.metrics().size() >= steps; })) return;
+    for (const auto& launcher : launchers) launcher->signal(SIGTERM);
+    FAIL("no step " << steps << ": " << launchers[0]->end().err << launchers[1]->end().err);
   }
   [[nodiscard]] bool kill_rank(int rank, int signal = SIGKILL) const {
     return signal_rank(run.path("run.toml"), rank, signal);
@@ -73,7 +75,7 @@ void check_both_end_well(TwoHosts& hosts, const std::string& text) {
 TEST_CASE("all hosts start again when a rank of one dies", "[cmd]") {
   const auto [rank, steps] = GENERATE(table<int, size_t>({{0, 14}, {3, 14}, {2, 3}}));
   TwoHosts hosts;
-  REQUIRE(hosts.await_steps(steps));
+  hosts.await_steps(steps);
   REQUIRE(hosts.kill_rank(rank));
   check_both_end_well(hosts, "gxp warn restart 1 of 3: rank " + std::to_string(rank) +
                                  " was killed by signal 9 (SIGKILL) in step ");
@@ -82,7 +84,7 @@ TEST_CASE("all hosts start again when a rank of one dies", "[cmd]") {
 TEST_CASE("the other hosts wait for one that was lost", "[cmd]") {
   const int host = GENERATE(0, 1);
   TwoHosts hosts;
-  REQUIRE(hosts.await_steps(14));
+  hosts.await_steps(14);
   hosts.launchers[host]->signal(SIGKILL);
   CHECK(hosts.launchers[host]->end().code == 128 + SIGKILL);
   hosts.start(host);
@@ -92,7 +94,7 @@ TEST_CASE("the other hosts wait for one that was lost", "[cmd]") {
 TEST_CASE("no host starts again where one of them may not", "[cmd]") {
   SECTION("all are told to stop") {
     TwoHosts hosts;
-    REQUIRE(hosts.await_steps(14));
+    hosts.await_steps(14);
     for (const auto& launcher : hosts.launchers) launcher->signal(SIGTERM);
     for (const auto& launcher : hosts.launchers) CHECK(launcher->end().code == 128 + SIGTERM);
   }
@@ -108,7 +110,7 @@ TEST_CASE("no host starts again where one of them may not", "[cmd]") {
   }
   SECTION("one does not come back") {
     TwoHosts hosts({"--max-restarts", "3", "--join-timeout", "3"});
-    REQUIRE(hosts.await_steps(14));
+    hosts.await_steps(14);
     hosts.launchers[1]->signal(SIGKILL);
     const Outcome outcome = hosts.launchers[0]->end();
     CAPTURE(outcome.err);
@@ -118,7 +120,7 @@ TEST_CASE("no host starts again where one of them may not", "[cmd]") {
   SECTION("the last restart is used up") {
     TwoHosts hosts({"--max-restarts", "1"});
     for (const size_t steps : {14, 24}) {
-      REQUIRE(hosts.await_steps(steps));
+      hosts.await_steps(steps);
       REQUIRE(hosts.kill_rank(3));
     }
     for (const auto& launcher : hosts.launchers) {

@@ -59,19 +59,13 @@ std::string describe_start(const HostReport& report) {
   return report.owns_directories ? "starting anew, without a checkpoint" : "starting as at first";
 }
 
-// Of host 0's launcher, where all others find it.
-Endpoint meeting_point(const LaunchOptions& options) {
-  const int port = options.master.port;
-  return {options.master.host, port < 65535 ? port + 1 : port - 1};
-}
-
 HostDecision meet(const LaunchOptions& options, const Secret& secret, const HostReport& mine,
                   const std::function<HostDecision(std::span<const HostReport>)>& decide,
                   Deadline deadline) {
-  Endpoint point = meeting_point(options);
+  Endpoint point = options.master;
   std::unique_ptr<StoreServer> server;
   if (options.host_index == 0) {
-    if (!is_loopback(point.host)) point.host = "";  // right here; others may know it by other names
+    point.host = listening_host(options);
     server = std::make_unique<StoreServer>(listen_tcp(point), options.host_count, secret);
   }
   Store store(point, options.host_index, options.host_count, secret, deadline);

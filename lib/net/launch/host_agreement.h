@@ -3,7 +3,7 @@
 // Each launcher reports; that of host 0 decides for all, so that no two hosts are in different
 // attempts. A launcher that was killed comes back as one that has just been started: the others wait
 // for it, and tell it which attempt comes next. They meet at a store (store.h) of host 0's launcher,
-// on the port after the one of the ranks' store, and prove that they know the job's secret.
+// at LaunchOptions::master, and prove that they know the job's secret.
 #pragma once
 
 #include <cstdint>
@@ -44,9 +44,10 @@ struct HostDecision {
   bool starts = false;  // another attempt
   std::string job;      // whose
   int attempt = 0;      // its number
+  int port = 0;         // of the ranks' store, on host 0
   std::string text;     // for the log, if there is something to tell
 
-  auto fields() { return std::tie(starts, job, attempt, text); }
+  auto fields() { return std::tie(starts, job, attempt, port, text); }
 };
 
 // Pure but for the policy, which is host 0's. `reports` are in order of host. `new_job` names the job if

@@ -37,6 +37,10 @@ class JobLauncher {
   Attempt attempt() {
     RendezvousPoint point = open_rendezvous(options_, environment_);
     if (!progress_) return {.point = std::move(point), .job = ""};
+    if (options_.host_count > 1) {
+      point.store.port = port_;
+      point.listener = std::move(listener_);
+    }
     return {std::move(point), job_, attempt_, &*progress_};
   }
 
@@ -69,6 +73,7 @@ class JobLauncher {
     if (!decision.text.empty()) log(LogLevel::kWarn, decision.text);
     job_ = decision.job;
     attempt_ = decision.attempt;
+    port_ = decision.port;
   }
 
   HostReport report(RankLauncher& ranks) {
@@ -97,9 +102,16 @@ class JobLauncher {
       return decide(reports, policy_, new_job_);
     };
     if (options_.host_count == 1) return decides(std::span(&mine, 1));
+    const auto decides_and_listens = [&](std::span<const HostReport> reports) {
+      HostDecision decision = decides(reports);
+      if (!decision.starts) return decision;
+      listener_ = listen_tcp_within(options_.ports, listening_host(options_), 0);
+      decision.port = local_endpoint(listener_.get()).port;
+      return decision;
+    };
     const RunningTimeWatch time;  // the loop that looked at the clock has ended
     const SignalFd::Released released(streams_.signals, {SIGHUP, SIGINT, SIGTERM, SIGUSR1});
-    return agree(options_, environment_, mine, decides, Deadline::after(patience));
+    return agree(options_, environment_, mine, decides_and_listens, Deadline::after(patience));
   }
 
   void log(LogLevel level, std::string_view message) {
@@ -117,6 +129,9 @@ class JobLauncher {
   const std::string new_job_ = Secret::generate().hex().substr(0, 32);
   std::string job_ = new_job_;
   int attempt_ = 0;
+  // Of the next attempt's store, with several hosts.
+  int port_ = 0;
+  Fd listener_;  // on host 0
   std::optional<JobProgress> progress_ = options_.max_restarts > 0
                                              ? std::optional<JobProgress>(std::in_place)
                                              : std::nullopt;

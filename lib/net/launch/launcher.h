@@ -5,7 +5,8 @@
 //             environment (lib/net/socket/secret.h) or the user's file
 //             (lib/net/identity/user_secret.h).
 //   Port      one host: the system chooses it and rank 0 inherits the listening socket, so that no
-//             other process can take it in between. Several: `master`.
+//             other process can take it in between. Several: `master`; with restarts, the launchers
+//             meet there, and each attempt's port is chosen on host 0 as on one host.
 //   Output    passed on in whole lines, those of ranks with "[rank N] " before them, except lines
 //             that say so themselves ("gxp[rank N] ...") and rank 0's stdout, which carries the
 //             results. Ranks read nothing: their stdin is /dev/null.
@@ -69,8 +70,9 @@ struct LaunchOptions {
   std::chrono::milliseconds stopped_after{120000};
   std::chrono::milliseconds leave_after{30000};  // a driver may take long to free a GPU's memory
   int max_restarts = 0;                          // the same number on every host
-  // With several hosts and max_restarts: for the launchers of all hosts to come.
-  std::chrono::milliseconds join_timeout{60000};
+  // With several hosts and max_restarts:
+  std::chrono::milliseconds join_timeout{60000};  // for the launchers of all hosts to come
+  PortRange ports{};                              // for rank 0 to be found at; none: any
   // The step of the newest checkpoint, 0 without one; asked after an attempt. May throw an Error.
   std::function<int64_t()> saved_step = [] { return int64_t{0}; };
 };

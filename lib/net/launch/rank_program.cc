@@ -75,6 +75,10 @@ RendezvousPoint open_rendezvous(const LaunchOptions& options, const Environment&
   return {options.master, given_or_user_secret(environment), Fd()};
 }
 
+std::string listening_host(const LaunchOptions& options) {
+  return is_loopback(options.master.host) ? options.master.host : "";
+}
+
 ChildProcess::Program rank_program(const LaunchOptions& options, const Environment& environment,
                                    const Attempt& attempt, int local_rank, const sigset_t& mask) {
   ChildProcess::Program program{

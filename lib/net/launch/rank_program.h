@@ -14,6 +14,8 @@ namespace gxp {
 // One host: a new secret, and a listening socket on a port that the system chooses. Several: the
 // given or the user's secret, and options.master. kConfig as launch().
 RendezvousPoint open_rendezvous(const LaunchOptions& options, const Environment& environment);
+// What host 0 listens on for the others: all its interfaces, as they may know it by other names.
+std::string listening_host(const LaunchOptions& options);
 
 // What the ranks of one attempt have in common.
 struct Attempt {
