@@ -35,14 +35,17 @@ std::string text_of(const Fd& file) {
   }
 }
 
+// "" once the process has ended, also while it is read: an istreambuf_iterator would throw.
 std::string read_bytes(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream text;
+  text << std::ifstream(path, std::ios::binary).rdbuf();
+  return text.str();
 }
 
 bool belongs_to_a_launcher(const std::string& name) {
-  constexpr std::array kPrefixes = {"GXP_", "SLURM_", "OMPI_",      "PMI",    "TORCHELASTIC_",
-                                    "RANK", "LOCAL_", "WORLD_SIZE", "MASTER_"};
+  constexpr std::array kPrefixes = {"GXP_",          "SLURM_", "OMPI_",          "PMI",
+                                    "TORCHELASTIC_", "RANK",   "LOCAL_",         "WORLD_SIZE",
+                                    "MASTER_",       "PET_",   "JOB_COMPLETION_"};
   for (const char* prefix : kPrefixes) {
     if (name.starts_with(prefix)) return true;
   }
