@@ -87,10 +87,13 @@ void add_under(CLI::App& app, const char* heading, const std::function<void()>& 
 void add_launch_options(CLI::App& app, LaunchRequest& request) {
   add_nproc_option(app, request.nproc);
   add_under(app, kStartingRanks, [&] {
-    add_number_option(app, "--nnodes", request.nnodes, 1, 65536,
-                      "Number of hosts that run this command");
-    add_number_option(app, "--node-rank", request.node_rank, 0, INT_MAX,
-                      "Number of this host, from 0");
+    add_number_option(app, "--nnodes", request.given_nnodes, 1, 65536,
+                      "Number of hosts that run this command. A launcher that has started one "
+                      "process on each host (srun, a PyTorchJob) sets it, --node-rank and --master")
+        ->default_str("1");
+    add_number_option(app, "--node-rank", request.given_node_rank, 0, INT_MAX,
+                      "Number of this host, from 0; in a Pod of an Indexed Job, the Pod's index")
+        ->default_str("0");
     app.add_option("--master", request.master, "Address of rank 0, which is on host 0")
         ->type_name("HOST:PORT");
     app.add_flag("--no-bind", request.no_bind,

@@ -110,7 +110,8 @@ void prepare_restarts(TrainOptions& options, const RunConfig& run, const Environ
         ErrorKind::kUsage,
         "--max-restarts: checkpoint.dir is not set, so each restart would begin at step 1; set it, "
         "and checkpoint.every");
-  const LauncherKind launcher = identity_of_starter(environment).launcher;
+  const LauncherKind launcher =
+      launch.is_host ? LauncherKind::kNone : identity_of_starter(environment).launcher;
   if (launcher == LauncherKind::kGxp) return;
   if (launcher != LauncherKind::kNone) return check_other_launcher(launch, launcher, environment);
   if (run.checkpoint.every == 0)

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cmd/choice_option.h"
 #include "cmd/command.h"
 #include "cmd/exit_codes.h"
 #include "cmd/memory_limit.h"
@@ -62,11 +63,25 @@ void set_generation(TrainOptions& options, const RunConfig& run) {
   request.finish = [stream] { stream->finish(); };
 }
 
+void print_launch(const TrainOptions& options, const RunConfig& run) {
+  const LaunchRequest& launch = options.launch;
+  const std::vector<std::string_view> where = {"--print-launch", "--nproc", "--nnodes",
+                                               "--node-rank", "--master"};
+  fmt::print("{}", launch_script(*options.print_launch,
+                                 {.argv = without_options(own_argv(), where),
+                                  .nproc = std::max(1, launch.nproc),
+                                  .nnodes = launch.nnodes,
+                                  .max_restarts = launch.max_restarts,
+                                  .uses_gpus = run.train.device == TrainDevice::kCuda,
+                                  .master = launch.master}));
+}
+
 int run(TrainOptions& options) {
   if (options.config_path.empty() && options.exchange.import_path.empty())
     fail(ErrorKind::kUsage, "RUN.toml is required");
-  if (options.exchange.is_given()) return exchange(options);
   const Environment environment = process_environment();
+  place_host(options.launch, environment);
+  if (options.exchange.is_given()) return exchange(options);
   const bool trains = !options.evaluate && options.generation.count == 0;
   LoadedConfig config = load_config(options.config_path, options.sets, environment, trains);
   if (options.print_config) {
@@ -81,6 +96,10 @@ int run(TrainOptions& options) {
   }
   check_usable(options, config.run);
   prepare_restarts(options, config.run, environment);
+  if (options.print_launch) {
+    print_launch(options, config.run);
+    return kExitOk;
+  }
   if (options.reads_files(config.run)) config.run = with_files(config.run, options.purpose());
   options.run.resolved_settings = print_config(config);
   if (!options.only_looks(config.run))
@@ -136,6 +155,11 @@ std::function<int()> define_train(CLI::App& app) {
   add_generation_options(app, options->generation);
   add_time_options(app, options->times);
   add_exchange_options(app, options->exchange, run_file);
+  add_under(app, kStartingRanks, [&] {
+    add_choice_option(app, "--print-launch", options->print_launch, kScriptKindNames,
+                      "Instead of training, print what starts this command on --nnodes hosts: a "
+                      "batch script, a manifest for kubectl, or a script for ssh or mpirun");
+  });
   add_format_option(app, options->format);
   return [options] { return run(*options); };
 }

@@ -1,11 +1,13 @@
 // The options of `gxp train`, and what they make of a run.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cmd/exchange_options.h"
 #include "cmd/generation_options.h"
+#include "cmd/launch/launch_script.h"
 #include "cmd/train_times.h"
 #include "lib/base/environment.h"
 #include "lib/config/run_config.h"
@@ -29,6 +31,7 @@ struct TrainOptions {
   TimeOptions times;
   bool print_config = false;
   ExchangeOptions exchange;
+  std::optional<ScriptKind> print_launch;
   Format format = Format::kText;
 
   // Whether the run makes no steps.

@@ -131,8 +131,9 @@ int run_measurement(const Options& options, const JobSettings& job, const Enviro
   return kExitOk;
 }
 
-int run(const CLI::App& app, const Options& options) {
+int run(const CLI::App& app, Options& options) {
   const Environment environment = process_environment();
+  place_host(options.launch, environment);
   const JobSettings job =
       job_settings(options, app, load_comm_config(options.comm_sets, environment));
   check_modes(options);

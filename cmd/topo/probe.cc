@@ -101,9 +101,10 @@ void add_probe_options(CLI::App& app, TopoProbeOptions& options) {
   add_launch_options(app, options.launch);
 }
 
-int probe_topology(const TopoProbeOptions& options,
+int probe_topology(TopoProbeOptions& options,
                    const std::function<void(const std::vector<MeasuredLink>&)>& use) {
   const Environment environment = process_environment();
+  place_host(options.launch, environment);
   const RankIdentity identity = identity_for(options.launch, environment);
   const CommConfig comm = load_comm_config(options.comm_sets, environment);
   const bool launches = identity.launcher == LauncherKind::kNone;

@@ -26,7 +26,7 @@ void add_probe_options(CLI::App& app, TopoProbeOptions& options);
 
 // Starts the ranks or joins them, measures, and gives what was measured to `use`, on rank 0 alone,
 // whose host is the links' own. Returns the exit code.
-int probe_topology(const TopoProbeOptions& options,
+int probe_topology(TopoProbeOptions& options,
                    const std::function<void(const std::vector<MeasuredLink>&)>& use);
 
 }  // namespace gxp

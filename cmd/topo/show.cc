@@ -85,7 +85,7 @@ Format rank_format(TopoFormat format) {
        kTopoFormats[size_t(format)]);
 }
 
-int run(const ShowOptions& options) {
+int run(ShowOptions& options) {
   if (options.matrix) return print_smi_matrix(options.from);
   if (options.rank.rank >= 0)
     return print_rank(options.rank, options.from, rank_format(options.format));

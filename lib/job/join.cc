@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/base/log_queue.h"
 #include "lib/base/running_time.h"
+#include "lib/base/text/read_number.h"
 #include "lib/base/to_error.h"
 #include "lib/collective/communicator.h"
 #include "lib/collective/engine/job_plan.h"
@@ -17,6 +18,7 @@
 #include "lib/collective/flight/diagnosis.h"
 #include "lib/collective/gather_texts.h"
 #include "lib/job/verbs_place.h"
+#include "lib/net/identity/host_identity.h"
 #include "lib/net/launch/launcher.h"
 #include "lib/net/socket/socket.h"
 #include "lib/net/store/rendezvous.h"
@@ -31,14 +33,6 @@ using Seconds = std::chrono::duration<double>;
 
 Deadline after_seconds(double seconds) {
   return Deadline::after(std::chrono::duration_cast<Deadline::Duration>(Seconds(seconds)));
-}
-
-// argv as the OS has it: the ranks get the same command line.
-std::vector<std::string> own_argv() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::vector<std::string> arguments;
-  for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
-  return arguments;
 }
 
 // Of a host that is unreachable: as long as a collective waits, unless the setting says otherwise.
@@ -234,6 +228,22 @@ void run_rank_by_store(const LaunchRequest& request, const Environment& environm
   }
 }
 
+void check_place(const char* option, int given, int lowest, int found, std::string_view source) {
+  if (given >= lowest && given != found)
+    fail(ErrorKind::kUsage, "{} {}: it is {} by {}; leave the option out, or unset the variable",
+         option, given, found, source);
+}
+
+// One rank on each host, where its launcher was asked for more.
+void check_ranks_of_host(const Environment& environment) {
+  const std::string* text = find_variable(environment, "PET_NPROC_PER_NODE");
+  const int asked = text == nullptr ? 0 : read_number<int>(*text).value_or(0);
+  if (asked > 1 && identity_from(environment).launcher == LauncherKind::kBareRank)
+    fail(ErrorKind::kUsage,
+         "start one rank on this host: PET_NPROC_PER_NODE asks for {}; give --nproc {}", asked,
+         asked);
+}
+
 }  // namespace
 
 SelectionSettings selection_of(const JobSettings& settings) {
@@ -257,8 +267,38 @@ void check_job(const JobSettings& settings, const Environment& environment) {
   communicator_options(settings, own_profile(settings, environment));
 }
 
+void place_host(LaunchRequest& request, const Environment& environment) {
+  if (find_variable(environment, "GXP_RANK") != nullptr) {
+    const RankIdentity rank = identity_from(environment);
+    request.nnodes = rank.world_size / rank.local_world_size;
+    request.node_rank = rank.rank / rank.local_world_size;
+    return;
+  }
+  request.nnodes = std::max(1, request.given_nnodes);
+  request.node_rank = std::max(0, request.given_node_rank);
+  if (request.nproc == 0 && request.given_nnodes <= 1) return check_ranks_of_host(environment);
+  const auto host = host_identity_from(environment);
+  if (!host || (!host->count && request.nnodes == 1)) return;
+  request.is_host = true;
+  check_place("--node-rank", request.given_node_rank, 0, host->index, host->source);
+  if (host->count) check_place("--nnodes", request.given_nnodes, 1, *host->count, host->source);
+  request.nnodes = host->count.value_or(request.nnodes);
+  request.node_rank = host->index;
+  if (request.master.empty() && !host->master_addr.empty())
+    request.master =
+        to_string(Endpoint{host->master_addr, host->master_port.value_or(kDefaultMasterPort)});
+}
+
 RankIdentity identity_for(const LaunchRequest& request, const Environment& environment) {
+  if (request.is_host) return {};
   return request.starts_ranks() ? identity_of_starter(environment) : identity_from(environment);
+}
+
+std::vector<std::string> own_argv() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::vector<std::string> arguments;
+  for (std::string argument; std::getline(file, argument, '\0');) arguments.push_back(argument);
+  return arguments;
 }
 
 std::optional<int> launch_ranks(const LaunchRequest& request, const Environment& environment,

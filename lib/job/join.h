@@ -21,10 +21,13 @@ struct Profile;
 struct SelectionSettings;
 
 struct LaunchRequest {
-  int nproc = 0;  // 0: not given
-  int nnodes = 1;
-  int node_rank = 0;
-  std::string master;  // HOST:PORT of rank 0's store
+  int nproc = 0;             // 0: not given
+  int given_nnodes = 0;      // likewise
+  int given_node_rank = -1;  // -1: not given
+  int nnodes = 1;            // by place_host()
+  int node_rank = 0;         // likewise
+  bool is_host = false;      // a launcher has started this process to start the host's ranks
+  std::string master;        // HOST:PORT of rank 0's store
   bool no_bind = false;
   double join_timeout_s = 60;  // until every rank has come
   int max_restarts = 0;
@@ -35,8 +38,15 @@ struct LaunchRequest {
   }
 };
 
+// What the options and the environment (lib/net/identity/host_identity.h) say of this host; to be
+// called before the rest. kUsage: they contradict each other. kConfig: as host_identity_from().
+void place_host(LaunchRequest& request, const Environment& environment);
+
 // Who this process is: identity_of_starter() where it is to start ranks, else identity_from().
 RankIdentity identity_for(const LaunchRequest& request, const Environment& environment);
+
+// The command line of this process as the OS has it.
+std::vector<std::string> own_argv();
 
 // In a process that the user started with --nproc or --nnodes: starts the ranks as copies of this
 // process, waits for them and returns the exit code. In a rank, or without these options: nothing.

@@ -1,0 +1,70 @@
+#include "lib/net/identity/host_identity.h"
+
+#include "lib/base/error.h"
+#include "lib/base/text/read_number.h"
+#include "lib/net/identity/identity.h"
+
+namespace gxp {
+namespace {
+
+constexpr const char* kPodIndex = "JOB_COMPLETION_INDEX";
+constexpr const char* kTorchHost = "PET_NODE_RANK";
+
+std::optional<int> whole_number(const Environment& environment, const char* name, int low) {
+  const std::string* text = find_variable(environment, name);
+  if (text == nullptr) return std::nullopt;
+  const auto number = read_number<int>(*text);
+  if (!number || *number < low)
+    fail(ErrorKind::kConfig,
+         "read this host's place in the job: {}='{}' is not a whole number from {} on", name, *text,
+         low);
+  return number;
+}
+
+std::string first_of(const Environment& environment, const char* name, const char* other) {
+  for (const char* variable : {name, other})
+    if (const std::string* text = find_variable(environment, variable)) return *text;
+  return "";
+}
+
+std::optional<HostIdentity> place_in_step(const Environment& environment) {
+  const RankIdentity task = identity_from(environment);
+  const std::string* counts = find_variable(environment, "SLURM_STEP_TASKS_PER_NODE");
+  const auto per_host = tasks_per_host(counts == nullptr ? "" : *counts);
+  if (task.world_size == 1 || int(per_host.size()) != task.world_size) return std::nullopt;
+  return HostIdentity{.source = "SLURM_NODEID",
+                      .index = task.rank,
+                      .count = task.world_size,
+                      .master_addr = task.master_addr,
+                      .master_port = task.master_port};
+}
+
+std::optional<HostIdentity> place_for_torchrun(const Environment& environment) {
+  HostIdentity place{.source = kTorchHost, .count = whole_number(environment, "PET_NNODES", 1)};
+  place.index = whole_number(environment, kTorchHost, 0).value_or(0);
+  place.master_addr = first_of(environment, "PET_MASTER_ADDR", "MASTER_ADDR");
+  place.master_port = whole_number(environment, "PET_MASTER_PORT", 1);
+  if (!place.master_port) place.master_port = whole_number(environment, "MASTER_PORT", 1);
+  return place;
+}
+
+}  // namespace
+
+std::optional<HostIdentity> host_identity_from(const Environment& environment) {
+  const auto has = [&](const char* name) { return find_variable(environment, name) != nullptr; };
+  if (has(kTorchHost) && !has("GXP_RANK") && !has("TORCHELASTIC_RUN_ID"))
+    return place_for_torchrun(environment);
+  switch (identity_from(environment).launcher) {
+    case LauncherKind::kSlurm:
+      return place_in_step(environment);
+    case LauncherKind::kNone:
+      break;
+    default:
+      return std::nullopt;
+  }
+  const auto index = whole_number(environment, kPodIndex, 0);
+  if (!index) return std::nullopt;
+  return HostIdentity{.source = kPodIndex, .index = *index};
+}
+
+}  // namespace gxp
