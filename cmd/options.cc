@@ -84,12 +84,35 @@ void add_under(CLI::App& app, const char* heading, const std::function<void()>& 
   app.option_defaults()->group(before);
 }
 
+namespace {
+
+// "4", or "2:4".
+void read_nnodes(const std::string& text, LaunchRequest& request) {
+  constexpr int kMost = 65536;
+  const size_t colon = text.find(':');
+  const auto least = read_number<int>(text.substr(0, colon));
+  const auto most = colon == std::string::npos ? least : read_number<int>(text.substr(colon + 1));
+  if (!least || !most || *least < 1 || *most < *least || *most > kMost)
+    throw CLI::ValidationError(
+        "--nnodes",
+        fmt::format("must be a number from 1 to {}, or two as in 2:4, is '{}'", kMost, text));
+  request.given_nnodes = *most;
+  if (colon != std::string::npos) request.min_nnodes = *least;
+}
+
+}  // namespace
+
 void add_launch_options(CLI::App& app, LaunchRequest& request) {
   add_nproc_option(app, request.nproc);
   add_under(app, kStartingRanks, [&] {
-    add_number_option(app, "--nnodes", request.given_nnodes, 1, 65536,
-                      "Number of hosts that run this command. A launcher that has started one "
-                      "process on each host (srun, a PyTorchJob) sets it, --node-rank and --master")
+    app.add_option_function<std::string>(
+           "--nnodes", [&request](const std::string& text) { read_nnodes(text, request); },
+           "Number of hosts that run this command, or MIN:MAX: with --max-restarts, a job goes on "
+           "without a host that is lost and takes in one that comes. A launcher that has started "
+           "one process on each "
+           "host (srun, a PyTorchJob) sets it, --node-rank and --master")
+        ->type_name("N|MIN:MAX")
+        ->option_text("from 1 to 65536")
         ->default_str("1");
     add_number_option(app, "--node-rank", request.given_node_rank, 0, INT_MAX,
                       "Number of this host, from 0; in a Pod of an Indexed Job, the Pod's index")

@@ -110,6 +110,14 @@ void prepare_restarts(TrainOptions& options, const RunConfig& run, const Environ
         ErrorKind::kUsage,
         "--max-restarts: checkpoint.dir is not set, so each restart would begin at step 1; set it, "
         "and checkpoint.every");
+  if (launch.min_nnodes > 0 && run.train.global_batch == 0)
+    fail(ErrorKind::kUsage,
+         "--nnodes {}:{}: the batch of a step would depend on the hosts that are there; set "
+         "train.global_batch",
+         launch.min_nnodes, launch.given_nnodes);
+  launch.accepts = [batch = run.train.global_batch, rows = run.train.micro_batch](int ranks) {
+    return batch == 0 || batch % (int64_t{rows} * ranks) == 0;
+  };
   const LauncherKind launcher =
       launch.is_host ? LauncherKind::kNone : identity_of_starter(environment).launcher;
   if (launcher == LauncherKind::kGxp) return;

@@ -310,6 +310,12 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
          "--nproc {}: this process is already rank {} of {} ({}); leave --nproc and --nnodes out",
          request.nproc, identity.rank, identity.world_size, to_string(identity.launcher));
   }
+  if (request.min_nnodes > 0 && request.max_restarts == 0)
+    fail(
+        ErrorKind::kUsage,
+        "--nnodes {}:{}: a job goes on with fewer hosts only by train's --max-restarts; give that, "
+        "or one number of hosts",
+        request.min_nnodes, request.nnodes);
   if (choose_engine(comm).joins_ranks) {
     fail(ErrorKind::kUsage,
          "--nproc {}: engine '{}' needs its own launcher; use mpirun -n {} gxp ... without --nproc "
@@ -332,6 +338,8 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
   options.join_timeout =
       std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(request.join_timeout_s));
   options.ports = parse_port_range(comm.port_range, "comm.port_range");
+  options.min_hosts = request.min_nnodes;
+  if (request.accepts) options.accepts = request.accepts;
   if (request.saved_step) options.saved_step = request.saved_step;
   return launch(options, environment);
 }

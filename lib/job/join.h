@@ -24,6 +24,7 @@ struct LaunchRequest {
   int nproc = 0;             // 0: not given
   int given_nnodes = 0;      // likewise
   int given_node_rank = -1;  // -1: not given
+  int min_nnodes = 0;        // with so many the job goes on; 0: not given
   int nnodes = 1;            // by place_host()
   int node_rank = 0;         // likewise
   bool is_host = false;      // a launcher has started this process to start the host's ranks
@@ -31,6 +32,7 @@ struct LaunchRequest {
   bool no_bind = false;
   double join_timeout_s = 60;  // until every rank has come
   int max_restarts = 0;
+  std::function<bool(int)> accepts;     // LaunchOptions::accepts; with min_nnodes
   std::function<int64_t()> saved_step;  // as LaunchOptions::saved_step; with max_restarts
   // Whether launch_ranks() is to start some, unless this process is one of them.
   [[nodiscard]] bool starts_ranks() const {

@@ -83,7 +83,7 @@ TEST_CASE("launchers decide alike: all start again, or none", "[net]") {
   done.job = lost.job = killed.job = ended.job = "a";
   other.job = "b";
   for (HostReport* report : {&done, &lost, &killed, &ended}) {
-    report->attempt = 1;
+    report->attempt = report->restarts = 1;
     report->step = 7;
     report->owns_directories = true;
   }
@@ -94,7 +94,7 @@ TEST_CASE("launchers decide alike: all start again, or none", "[net]") {
   killed.was_killed = killed.from_outside = true;
   HostReport late = lost, used_up = lost, unlike = lost;
   late.saved = 4;
-  used_up.attempt = 3;
+  used_up.attempt = used_up.restarts = 3;
   unlike.max_restarts = 2;
   using Reports = std::vector<HostReport>;
   const auto [reports, starts, attempt, text] =
@@ -115,7 +115,12 @@ TEST_CASE("launchers decide alike: all start again, or none", "[net]") {
            {{lost, unlike}, false, 0, "--max-restarts is 3 on host 0 and 2 on host 1"},
            {{lost, other}, false, 0, "host 1 is in another job"}}));
   RestartPolicy policy(3);
-  const HostDecision decision = decide(reports, policy, "new");
+  Reports numbered = reports;
+  numbered[1].host = 1;
+  const bool knows = !numbered[0].job.empty();
+  const HostDecision decision =
+      decide(numbered, policy, "new",
+             {.least = 2, .last = knows ? std::vector{0, 1} : std::vector<int>{}});
   CAPTURE(decision.text, text);
   CHECK(decision.starts == starts);
   CHECK((!starts || decision.attempt == attempt));
@@ -123,4 +128,69 @@ TEST_CASE("launchers decide alike: all start again, or none", "[net]") {
          decision.job == "new"));
   CHECK(contains(decision.text, text));
   CHECK(decision.text.empty() == text.empty());
+}
+
+TEST_CASE("as many hosts take part as can share the work", "[net]") {
+  const auto powers_of_2 = [](int hosts) { return (hosts & (hosts - 1)) == 0; };
+  using Hosts = std::vector<int>;
+  const auto [least, here, chosen] =
+      GENERATE(table<int, Hosts, Hosts>({{1, {0}, {0}},
+                                         {2, {0}, {}},
+                                         {1, {0, 2, 5}, {0, 2}},
+                                         {3, {0, 2, 5}, {}},
+                                         {2, {0, 1, 3, 4}, {0, 1, 3, 4}}}));
+  CHECK(choose_hosts(here, {.least = least, .accepts = powers_of_2}) == chosen);
+}
+
+TEST_CASE("launchers go on without a host, and stop for one more", "[net]") {
+  HostReport failed{.job = "a", .max_restarts = 3, .may_restart = true, .failure = "rank 0 failed"};
+  HostReport paused{.job = "a",
+                    .attempt = 4,
+                    .restarts = 2,
+                    .max_restarts = 3,
+                    .paused = true,
+                    .failure = "",
+                    .has_paused = true,
+                    .step = 9,
+                    .saved = 9,
+                    .owns_directories = true};
+  HostReport fresh{.job = "", .max_restarts = 3, .failure = ""}, done = paused, other = paused;
+  done.paused = done.has_paused = false;
+  done.succeeded = true;
+  other.has_paused = false;
+  using Reports = std::vector<std::pair<int, HostReport>>;
+  using Hosts = std::vector<std::string>;
+  const auto [reports, last, hosts, restarts, text] =
+      GENERATE_COPY(table<Reports, std::vector<int>, Hosts, int, std::string>(
+          {{{{0, failed}, {2, failed}},
+            {0, 1, 2},
+            {"0", "2"},
+            1,
+            "host 1 was lost before its first step; starting as at first, on hosts 0, 2"},
+           {{{0, failed}}, {0, 1}, {}, 0, "no restart: 1 hosts are too few"},
+           {{{0, paused}, {1, other}, {3, fresh}},
+            {0, 1},
+            {"0", "1", "3"},
+            2,
+            "another host has come; continuing from the checkpoint of step 9"},
+           {{{0, other}, {1, other}}, {0, 1}, {}, 0, ""},
+           {{{0, done}, {1, done}, {2, fresh}}, {0, 1}, {}, 0, ""},
+           {{{0, done}, {1, fresh}},
+            {0, 1},
+            {"0", "1"},
+            3,
+            "restart 3 of 3: host 1 was lost in step 9"}}));
+  std::vector<HostReport> numbered;
+  for (auto [host, report] : reports) {
+    report.host = host;
+    numbered.push_back(report);
+  }
+  RestartPolicy policy(3);
+  const HostDecision decision = decide(numbered, policy, "new", {.least = 2, .last = last});
+  CAPTURE(decision.text);
+  CHECK(decision.hosts == hosts);
+  CHECK(decision.starts == !hosts.empty());
+  CHECK(decision.restarts == restarts);
+  CHECK(contains(decision.text, text));
+  if (decision.starts) CHECK(decision.attempt == numbered[0].attempt + 1);
 }

@@ -1,11 +1,13 @@
 #include "lib/net/launch/host_agreement.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/base/text/joined.h"
 #include "lib/net/identity/identity.h"
 #include "lib/net/launch/rank_program.h"
 #include "lib/net/store/facts.h"
@@ -17,37 +19,47 @@ namespace {
 bool is_new(const HostReport& report) { return report.job.empty(); }
 
 HostDecision end_with(std::string text) {
-  return {.starts = false, .job = "", .text = std::move(text)};
+  return {.starts = false, .job = "", .hosts = {}, .text = std::move(text)};
 }
 
 // Why the launchers cannot work together; "": they can.
 std::string contradiction(std::span<const HostReport> reports) {
   std::string job;
-  for (size_t host = 0; host < reports.size(); ++host) {
-    if (reports[host].max_restarts != reports[0].max_restarts)
+  for (const HostReport& report : reports) {
+    if (report.max_restarts != reports[0].max_restarts)
       return fmt::format(
           "--max-restarts is {} on host 0 and {} on host {}; give all hosts the same",
-          reports[0].max_restarts, reports[host].max_restarts, host);
-    if (is_new(reports[host])) continue;
-    if (!job.empty() && reports[host].job != job)
+          reports[0].max_restarts, report.max_restarts, report.host);
+    if (is_new(report)) continue;
+    if (!job.empty() && report.job != job)
       return fmt::format("host {} is in another job; give each job a --master port of its own",
-                         host);
-    job = reports[host].job;
+                         report.host);
+    job = report.job;
   }
   return "";
 }
 
+// Who has taken part and is not there any more, or has been started anew. A new host 0 does not
+// know who has taken part.
+std::vector<int> lost_hosts(std::span<const HostReport> reports, const HostRules& rules) {
+  std::vector<int> lost = rules.last;
+  std::erase_if(lost, [&](int host) {
+    const auto found = std::ranges::find(reports, host, &HostReport::host);
+    return found != reports.end() && !is_new(*found);
+  });
+  if (is_new(reports[0])) lost.insert(lost.begin(), 0);
+  return lost;
+}
+
 // "rank 3 was killed by signal 9 (SIGKILL) in step 7": of the gravest failure, the first of several.
-std::string describe_failure(std::span<const HostReport> reports) {
-  const auto lost = std::ranges::find_if(reports, is_new);
+std::string describe_failure(std::span<const HostReport> reports, std::span<const int> lost) {
   const auto killed = std::ranges::find_if(reports, &HostReport::was_killed);
   const auto failed = std::ranges::find_if(reports, &HostReport::may_restart);
   const int64_t step = reports[0].step;
   const std::string where = is_new(reports[0]) ? ""
                             : step > 0         ? fmt::format(" in step {}", step)
                                                : " before its first step";
-  if (lost != reports.end())
-    return fmt::format("host {} was lost{}", lost - reports.begin(), where);
+  if (!lost.empty()) return fmt::format("host {} was lost{}", lost.front(), where);
   const auto& worst = killed != reports.end() ? *killed : *failed;
   return worst.failure + where;
 }
@@ -59,60 +71,103 @@ std::string describe_start(const HostReport& report) {
   return report.owns_directories ? "starting anew, without a checkpoint" : "starting as at first";
 }
 
-HostDecision meet(const LaunchOptions& options, const Secret& secret, const HostReport& mine,
-                  const std::function<HostDecision(std::span<const HostReport>)>& decide,
-                  Deadline deadline) {
-  Endpoint point = options.master;
-  std::unique_ptr<StoreServer> server;
-  if (options.host_index == 0) {
-    point.host = listening_host(options);
-    server = std::make_unique<StoreServer>(listen_tcp(point), options.host_count, secret);
-  }
-  Store store(point, options.host_index, options.host_count, secret, deadline);
-  const std::vector<HostReport> reports = exchange_facts(mine, store, "hosts", deadline);
-  const auto decision = unpack_fact<HostDecision>(store.from_rank_0(
-      "decision", [&] { return pack_fact(decide(reports)); }, deadline));
-  store.close();
-  if (server) server->wait_goodbyes(deadline);
-  return decision;
+std::string name_hosts(const HostDecision& decision, size_t most) {
+  const bool all = decision.hosts.size() == most;
+  return all ? "" : fmt::format(", on hosts {}", joined(decision.hosts, ", "));
+}
+
+std::vector<int> numbers_of(std::span<const HostReport> reports) {
+  std::vector<int> numbers;
+  for (const HostReport& report : reports) numbers.push_back(report.host);
+  return numbers;
+}
+
+// Whether nobody need do anything any more.
+bool is_over(std::span<const HostReport> reports, const HostRules& rules) {
+  const bool paused = reports[0].has_paused;
+  const bool any_ends = std::ranges::any_of(reports, [&](const HostReport& report) {
+    return !is_new(report) && !report.succeeded && !report.may_restart &&
+           !(paused && report.paused);
+  });
+  const bool all_succeeded = std::ranges::all_of(
+      reports, [](const HostReport& report) { return is_new(report) || report.succeeded; });
+  return any_ends || (all_succeeded && lost_hosts(reports, rules).empty());
 }
 
 }  // namespace
 
-HostDecision decide(std::span<const HostReport> reports, RestartPolicy& policy,
-                    const std::string& new_job) {
-  if (const std::string why = contradiction(reports); !why.empty()) return end_with(why);
-  if (std::ranges::all_of(reports, is_new)) return {.starts = true, .job = new_job, .text = ""};
-  const bool any_ends = std::ranges::any_of(reports, [](const HostReport& report) {
-    return !is_new(report) && !report.succeeded && !report.may_restart;
-  });
-  if (any_ends || std::ranges::all_of(reports, &HostReport::succeeded)) return end_with("");
-  const auto last = std::ranges::max_element(
-      reports, {}, [](const HostReport& report) { return is_new(report) ? -1 : report.attempt; });
-  policy.set_count(last->attempt);
-  const HostReport& first = reports[0];
-  const bool from_outside = std::ranges::any_of(
-      reports, [](const HostReport& report) { return is_new(report) || report.from_outside; });
-  if (const auto refusal = policy.refuse({first.step, first.saved, from_outside}))
-    return end_with("no restart: " + *refusal);
-  return {.starts = true,
-          .job = last->job,
-          .attempt = policy.count(),
-          .text = fmt::format("restart {} of {}: {}; {}", policy.count(), policy.most(),
-                              describe_failure(reports), describe_start(first))};
+std::vector<int> choose_hosts(std::span<const int> here, const HostRules& rules) {
+  for (size_t count = here.size(); count > 0 && int(count) >= rules.least; --count)
+    if (rules.accepts(int(count))) return {here.begin(), here.begin() + ptrdiff_t(count)};
+  return {};
 }
 
-HostDecision agree(const LaunchOptions& options, const Environment& environment,
-                   const HostReport& mine,
-                   const std::function<HostDecision(std::span<const HostReport>)>& decide,
-                   Deadline deadline) {
+HostDecision decide(std::span<const HostReport> reports, RestartPolicy& policy,
+                    const std::string& new_job, const HostRules& rules) {
+  if (const std::string why = contradiction(reports); !why.empty()) return end_with(why);
+  const bool first = std::ranges::all_of(reports, is_new);
+  if (!first && is_over(reports, rules)) return end_with("");
+  HostDecision decision{.starts = true, .job = new_job, .hosts = {}, .text = ""};
+  for (const int host : choose_hosts(numbers_of(reports), rules))
+    decision.hosts.push_back(std::to_string(host));
+  if (decision.hosts.empty())
+    return end_with(
+        fmt::format("no {}start: {} hosts are too few, or no number that the ranks can "
+                    "share the work among",
+                    first ? "" : "re", reports.size()));
+  if (first) return decision;
+  const auto last = std::ranges::max_element(
+      reports, {}, [](const HostReport& report) { return is_new(report) ? -1 : report.attempt; });
+  const std::vector<int> lost = lost_hosts(reports, rules);
+  const bool grows = lost.empty() && std::ranges::all_of(reports, [](const HostReport& report) {
+                       return is_new(report) || report.paused || report.succeeded;
+                     });
+  const HostReport& leader = reports[0];
+  policy.set_count(last->restarts);
+  const bool from_outside =
+      !lost.empty() || std::ranges::any_of(reports, &HostReport::from_outside);
+  const auto refusal =
+      grows ? std::nullopt : policy.refuse({leader.step, leader.saved, from_outside});
+  if (refusal) return end_with("no restart: " + *refusal);
+  decision.job = last->job;
+  decision.attempt = last->attempt + 1;
+  decision.restarts = policy.count();
+  const std::string how =
+      describe_start(leader) + name_hosts(decision, reports.size() + lost.size());
+  decision.text = grows ? fmt::format("another host has come; {}", how)
+                        : fmt::format("restart {} of {}: {}; {}", policy.count(), policy.most(),
+                                      describe_failure(reports, lost), how);
+  return decision;
+}
+
+HostMeetings::HostMeetings(const LaunchOptions& options, const Environment& environment)
+    : options_(options),
+      secret_(open_rendezvous(options, environment)
+                  .secret.for_job("launchers " + options.master.host)) {}
+
+void HostMeetings::open() {
+  if (options_.host_index != 0 || (server_ && !server_->has_failed())) return;
+  server_.reset();  // somebody who waited is gone; the others come again
+  const Endpoint point{listening_host(options_), options_.master.port};
+  server_ = std::make_unique<StoreServer>(listen_tcp(point), options_.host_count, secret_);
+}
+
+std::vector<int> HostMeetings::waiting() const {
+  return server_ ? server_->members() : std::vector<int>{};
+}
+
+HostDecision HostMeetings::agree(const HostReport& mine, std::span<const int> expected,
+                                 const Decide& decide, std::chrono::milliseconds patience) {
   constexpr std::chrono::milliseconds kPause{200};  // between two tries
-  const Secret secret =
-      open_rendezvous(options, environment).secret.for_job("launchers " + options.master.host);
-  for (;;) {  // ends: soon after the deadline, at which meet() fails
+  Deadline deadline = Deadline::after(patience);
+  for (;;) {  // ends: soon after the deadline, if nobody leads the meeting
+    bool met = false;
     try {
-      return meet(options, secret, mine, decide, deadline);
+      return options_.host_index == 0 ? lead(mine, expected, decide, deadline)
+                                      : follow(mine, deadline, met);
     } catch (const Error& error) {
+      server_.reset();
+      if (met) deadline = Deadline::after(patience);  // it may have waited for long
       if (error.kind() != ErrorKind::kPeer) throw;
       if (deadline.expired())
         fail(ErrorKind::kPeer,
@@ -122,6 +177,45 @@ HostDecision agree(const LaunchOptions& options, const Environment& environment,
     }
     std::this_thread::sleep_for(kPause);
   }
+}
+
+HostDecision HostMeetings::lead(const HostReport& mine, std::span<const int> expected,
+                                const Decide& decide, Deadline deadline) {
+  constexpr std::chrono::milliseconds kHere{500};  // for what only has to be read
+  open();
+  Store store({listening_host(options_), options_.master.port}, 0, options_.host_count, secret_,
+              deadline);
+  std::map<int, HostReport> reports = {{0, mine}};
+  const auto take = [&](int host, Deadline until) {
+    if (reports.contains(host)) return;
+    const auto report = store.find(fmt::format("host {}", host), until);
+    if (report) reports[host] = unpack_fact<HostReport>(*report);
+  };
+  for (const int host : expected) take(host, deadline);
+  for (const int host : server_->members()) take(host, Deadline::after(kHere));
+  if (int(reports.size()) < options_.least_hosts())
+    fail(ErrorKind::kPeer, "{} of {} hosts have come within {:.3g} s", reports.size(),
+         options_.least_hosts(), deadline.seconds());
+  std::vector<HostReport> in_order;
+  for (auto& [_, report] : reports) in_order.push_back(std::move(report));
+  const HostDecision decision = decide(in_order);
+  store.set("decision", pack_fact(decision));
+  store.get("decision", Deadline::after(kHere));  // it is there for the others
+  store.close();
+  if (int(reports.size()) == options_.host_count) server_->wait_goodbyes(deadline);
+  server_.reset();
+  return decision;
+}
+
+HostDecision HostMeetings::follow(const HostReport& mine, Deadline deadline, bool& met) const {
+  constexpr std::chrono::hours kAttempt{24 * 365};  // the store knows when host 0 is lost
+  Store store(options_.master, options_.host_index, options_.host_count, secret_, deadline);
+  met = true;
+  store.set(fmt::format("host {}", options_.host_index), pack_fact(mine));
+  const auto decision =
+      unpack_fact<HostDecision>(store.get("decision", Deadline::after(kAttempt), 0));
+  store.close();
+  return decision;
 }
 
 }  // namespace gxp

@@ -7,6 +7,7 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/running_time.h"
+#include "lib/base/text/read_number.h"
 #include "lib/net/launch/host_agreement.h"
 #include "lib/net/launch/job_progress.h"
 #include "lib/net/launch/rank_launcher.h"
@@ -24,74 +25,130 @@ class JobLauncher {
       : options_(options), environment_(environment), policy_(options.max_restarts) {}
 
   int run() {
-    if (progress_ && options_.host_count > 1) join();
-    for (;;) {  // ends: after policy_.most() restarts
+    if (meetings_ && !join()) return 0;
+    for (;;) {                           // ends: after policy_.most() restarts
+      if (meetings_ && !takes_part()) {  // waits for the next attempt
+        if (!follow(decide_with(report(), options_.join_timeout)).starts) return 0;
+        continue;
+      }
       if (progress_) progress_->set_step(0);
-      RankLauncher ranks(options_, streams_);
+      const LaunchOptions placed = placed_options();
+      RankLauncher ranks(placed, streams_);
       ranks.run(attempt(), environment_);
+      has_run_ = true;
       if (!progress_ || !goes_on(ranks)) return ranks.finish();
     }
   }
 
  private:
+  [[nodiscard]] bool takes_part() const {
+    return std::ranges::find(hosts_, options_.host_index) != hosts_.end();
+  }
+
+  // The ranks' hosts are numbered without gaps.
+  [[nodiscard]] LaunchOptions placed_options() const {
+    LaunchOptions placed = options_;
+    if (!meetings_) return placed;
+    placed.host_count = int(hosts_.size());
+    placed.host_index = int(std::ranges::find(hosts_, options_.host_index) - hosts_.begin());
+    return placed;
+  }
+
   Attempt attempt() {
     RendezvousPoint point = open_rendezvous(options_, environment_);
     if (!progress_) return {.point = std::move(point), .job = ""};
-    if (options_.host_count > 1) {
-      point.store.port = port_;
-      point.listener = std::move(listener_);
-    }
-    return {std::move(point), job_, attempt_, &*progress_};
+    if (!meetings_) return {std::move(point), job_, attempt_, &*progress_};
+    point.store.port = port_;
+    point.listener = std::move(listener_);
+    Attempt result{std::move(point), job_, attempt_, &*progress_};
+    if (options_.host_index != 0 || options_.min_hosts == 0) return result;
+    meetings_->open();
+    result.may_grow = [this] { return could_grow(); };
+    return result;
   }
 
-  // The other hosts, which may have begun.
-  void join() {
-    HostReport started;
-    started.max_restarts = options_.max_restarts;
-    const HostDecision decision = decide_with(started, options_.join_timeout);
-    if (!decision.starts)
+  // Whether more hosts could take part if the ranks started again.
+  [[nodiscard]] bool could_grow() {
+    meetings_->open();
+    std::vector<int> here = hosts_;
+    for (const int host : meetings_->waiting())
+      if (std::ranges::find(here, host) == here.end()) here.push_back(host);
+    return progress_->step() > 0 && here.size() > hosts_.size() &&
+           choose_hosts(here, rules()).size() > hosts_.size();
+  }
+
+  [[nodiscard]] HostRules rules() const {
+    return {.least = options_.least_hosts(),
+            .accepts = [this](int hosts) { return options_.accepts(hosts * options_.nproc); },
+            .last = has_run_ ? hosts_ : std::vector<int>{}};
+  }
+
+  // The other hosts, which may have begun. False: they have ended without this one.
+  bool join() {
+    for (int host = 0; host < options_.host_count; ++host) hosts_.push_back(host);
+    const HostDecision decision = decide_with(report(), options_.join_timeout);
+    const bool is_spare = decision.text.empty() && options_.min_hosts > 0;
+    if (!decision.starts && !is_spare)
       fail(ErrorKind::kConfig, "start ranks with the other hosts: {}",
            decision.text.empty() ? "the job has ended" : decision.text);
-    follow(decision);
+    if (!decision.starts) log(LogLevel::kInfo, "the job has ended on the other hosts");
+    return follow(decision).starts;
   }
 
   // Whether another attempt follows.
   bool goes_on(RankLauncher& ranks) {
     const HostReport mine = report(ranks);
-    const bool waits = mine.may_restart || mine.succeeded;  // else the others need only be told
+    const bool waits = mine.may_restart || mine.succeeded || mine.paused;
     try {
-      const HostDecision decision = decide_with(mine, waits ? options_.join_timeout : kTellOthers);
-      follow(decision);
-      return decision.starts;
+      return follow(decide_with(mine, waits ? options_.join_timeout : kTellOthers)).starts;
     } catch (const Error& error) {
       if (waits) log(LogLevel::kError, fmt::format("no restart: {}", error.what()));
       return false;
     }
   }
 
-  void follow(const HostDecision& decision) {
+  const HostDecision& follow(const HostDecision& decision) {
     if (!decision.text.empty()) log(LogLevel::kWarn, decision.text);
+    if (!decision.starts) return decision;
     job_ = decision.job;
     attempt_ = decision.attempt;
+    restarts_ = decision.restarts;
     port_ = decision.port;
+    hosts_.clear();
+    for (const std::string& host : decision.hosts)
+      hosts_.push_back(read_number<int>(host).value_or(-1));
+    return decision;
+  }
+
+  // Of a launcher that has had no ranks in the last attempt.
+  [[nodiscard]] HostReport report() const {
+    return {.host = options_.host_index,
+            .job = "",
+            .max_restarts = options_.max_restarts,
+            .failure = ""};
   }
 
   HostReport report(RankLauncher& ranks) {
-    HostReport mine{.job = job_,
+    HostReport mine{.host = options_.host_index,
+                    .job = job_,
                     .attempt = attempt_,
+                    .restarts = restarts_,
                     .max_restarts = options_.max_restarts,
                     .succeeded = ranks.succeeded(),
                     .may_restart = ranks.may_restart(),
+                    .paused = ranks.paused(),
                     .failure = ranks.failure(),
                     .was_killed = ranks.culprit_was_killed(),
                     .from_outside = ranks.came_from_outside(),
+                    .has_paused = ranks.has_paused(),
                     .step = progress_->step(),
                     .owns_directories = progress_->owns_directories()};
     try {
-      if (mine.may_restart && mine.owns_directories) mine.saved = options_.saved_step();
+      if ((mine.may_restart || mine.paused) && mine.owns_directories)
+        mine.saved = options_.saved_step();
     } catch (const Error& error) {
       log(LogLevel::kError, fmt::format("no restart: {}", error.what()));
-      mine.may_restart = false;
+      mine.may_restart = mine.paused = false;
     }
     return mine;
   }
@@ -99,9 +156,9 @@ class JobLauncher {
   // Meanwhile a signal ends this process: there are no ranks to be told.
   HostDecision decide_with(const HostReport& mine, std::chrono::milliseconds patience) {
     const auto decides = [this](std::span<const HostReport> reports) {
-      return decide(reports, policy_, new_job_);
+      return decide(reports, policy_, new_job_, rules());
     };
-    if (options_.host_count == 1) return decides(std::span(&mine, 1));
+    if (!meetings_) return decides(std::span(&mine, 1));
     const auto decides_and_listens = [&](std::span<const HostReport> reports) {
       HostDecision decision = decides(reports);
       if (!decision.starts) return decision;
@@ -111,7 +168,7 @@ class JobLauncher {
     };
     const RunningTimeWatch time;  // the loop that looked at the clock has ended
     const SignalFd::Released released(streams_.signals, {SIGHUP, SIGINT, SIGTERM, SIGUSR1});
-    return agree(options_, environment_, mine, decides_and_listens, Deadline::after(patience));
+    return meetings_->agree(mine, hosts_, decides_and_listens, patience);
   }
 
   void log(LogLevel level, std::string_view message) {
@@ -129,12 +186,20 @@ class JobLauncher {
   const std::string new_job_ = Secret::generate().hex().substr(0, 32);
   std::string job_ = new_job_;
   int attempt_ = 0;
+  int restarts_ = 0;
+  std::vector<int> hosts_;  // of the attempt, in order
+  bool has_run_ = false;    // ranks
   // Of the next attempt's store, with several hosts.
   int port_ = 0;
   Fd listener_;  // on host 0
   std::optional<JobProgress> progress_ = options_.max_restarts > 0
                                              ? std::optional<JobProgress>(std::in_place)
                                              : std::nullopt;
+  // With several hosts and restarts.
+  std::optional<HostMeetings> meetings_ = progress_ && options_.host_count > 1
+                                              ? std::optional<HostMeetings>(std::in_place, options_,
+                                                                            environment_)
+                                              : std::nullopt;
 };
 
 }  // namespace

@@ -40,7 +40,9 @@
 //             same step (lib/net/launch/restart_policy.h). Rank 0's stdout is held back until no
 //             restart can follow; beyond 64 MiB it is passed on, and none follows. On several hosts
 //             the launchers agree (lib/net/launch/host_agreement.h): all restart or none. One that was
-//             killed may be started again while the others wait for it.
+//             killed may be started again while the others wait for it. With min_hosts they go on without it
+//             after join_timeout; it, or another host, then takes part from the next step on, for
+//             which the ranks save, end and start again.
 //   Orphans   no rank outlives the launcher, however that ends.
 #pragma once
 
@@ -60,7 +62,8 @@ struct LaunchOptions {
   int nproc = 1;                  // ranks on this host; the same number on every host
   std::vector<std::string> argv;  // of the ranks, with argv[0]; must not ask to launch again
   int host_count = 1;
-  int host_index = 0;                          // of this host: its ranks follow the former's
+  int min_hosts = 0;   // with fewer, down to so many, the job goes on; 0: with none
+  int host_index = 0;  // of this host: its ranks follow the former's
   Endpoint master = {"", kDefaultMasterPort};  // rank 0's host; unused on one host
   bool bind = true;  // to CPUs, where there are enough or ranks can share them evenly
   // Of a signal that is sent to the launcher twice, or to the ranks and the launcher.
@@ -73,8 +76,12 @@ struct LaunchOptions {
   // With several hosts and max_restarts:
   std::chrono::milliseconds join_timeout{60000};  // for the launchers of all hosts to come
   PortRange ports{};                              // for rank 0 to be found at; none: any
+  // Whether so many ranks can share the run's work; with min_hosts.
+  std::function<bool(int ranks)> accepts = [](int) { return true; };
   // The step of the newest checkpoint, 0 without one; asked after an attempt. May throw an Error.
   std::function<int64_t()> saved_step = [] { return int64_t{0}; };
+
+  [[nodiscard]] int least_hosts() const { return min_hosts > 0 ? min_hosts : host_count; }
 };
 
 // Runs the ranks until all have ended. Returns 0 if all did well (4 if stdout has not taken the

@@ -46,6 +46,7 @@ RankLauncher::RankLauncher(const LaunchOptions& options, LauncherStreams& stream
 
 void RankLauncher::run(const Attempt& attempt, const Environment& environment) {
   start_ranks(attempt, environment);
+  may_grow_ = attempt.may_grow;
   // ends: when the last rank does; escalate() ends those that are late after a failure
   while (any_running()) serve();
   if (outcome_.killed_by_stop_signal()) await_own_signal();
@@ -60,6 +61,13 @@ bool RankLauncher::may_restart() {
   take_signals();
   const bool asked_to_stop = usr1_sent_ || hangup_sent_ || stop_count_ > 0;
   return outcome_.may_restart() && !asked_to_stop && !has_left_rank_ && holds_results_;
+}
+
+bool RankLauncher::paused() {
+  take_signals();
+  const bool asked_to_stop = usr1_sent_ || hangup_sent_ || stop_count_ > 0;
+  return outcome_.exit_code() == 128 + SIGUSR1 && !asked_to_stop && !has_left_rank_ &&
+         holds_results_;
 }
 
 bool RankLauncher::came_from_outside() const {
@@ -103,6 +111,7 @@ void RankLauncher::serve() {
   }
   escalate();
   end_stopped();
+  pause_to_grow();
   leave_unkillable();
 }
 
@@ -123,7 +132,8 @@ int RankLauncher::timeout_ms() const {
   const bool any_due = std::any_of(ranks_.begin(), ranks_.end(), [](const auto& rank) {
     return rank.stopped() || rank.was_sent(SIGKILL);
   });
-  return outcome_.failed_at() || any_due ? 100 : -1;
+  if (outcome_.failed_at() || any_due) return 100;
+  return may_grow_ && !has_paused_ ? 1000 : -1;
 }
 
 void RankLauncher::drain() {
@@ -192,6 +202,14 @@ void RankLauncher::print_exit_messages() {
   const bool killed = outcome_.culprit_was_killed();
   for (const std::string& line : exit_messages_.take_new(outcome_.culprit(), killed))
     err_.add(line);
+}
+
+// The ranks of the other hosts stop with these.
+void RankLauncher::pause_to_grow() {
+  const bool ends = outcome_.failed_at() || usr1_sent_ || hangup_sent_ || stop_count_ > 0;
+  if (!may_grow_ || has_paused_ || ends || !may_grow_()) return;
+  has_paused_ = true;
+  for (ChildProcess& rank : ranks_) rank.signal(SIGUSR1);
 }
 
 void RankLauncher::escalate() {

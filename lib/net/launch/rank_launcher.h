@@ -51,6 +51,10 @@ class RankLauncher {
   }
   [[nodiscard]] bool culprit_was_killed() const { return outcome_.culprit_was_killed(); }
   [[nodiscard]] bool came_from_outside() const;
+  // After run(): whether this launcher has asked the ranks to save and end, to start again with more
+  // hosts; and whether they have ended that way, and nobody else has asked for it.
+  [[nodiscard]] bool has_paused() const { return has_paused_; }
+  bool paused();
 
   // After the last attempt: when our readers have all output. Returns the job's exit code.
   int finish();
@@ -102,6 +106,9 @@ class RankLauncher {
   // Where one rank of this host still runs, it loses the stopped ones itself, and fails.
   void end_stopped();
 
+  // Asks Attempt::may_grow.
+  void pause_to_grow();
+
   void leave_unkillable();
 
   void forward(int rank, RankOutput& stream);
@@ -129,6 +136,8 @@ class RankLauncher {
   bool announced_ = false;
   int steps_taken_ = 0;  // of escalate()
   bool usr1_sent_ = false;
+  std::function<bool()> may_grow_;
+  bool has_paused_ = false;
   bool hangup_sent_ = false;
   int stop_count_ = 0;  // requests by SIGINT or SIGTERM
   struct {

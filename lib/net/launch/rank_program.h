@@ -2,6 +2,7 @@
 #pragma once
 
 #include <csignal>
+#include <functional>
 
 #include "lib/base/environment.h"
 #include "lib/net/launch/child_process.h"
@@ -23,6 +24,8 @@ struct Attempt {
   std::string job;                        // as RankIdentity::job; "": it cannot be restarted
   int number = 0;                         // of the job's attempts, from 0
   const JobProgress* progress = nullptr;  // for rank 0; null: nobody asks
+  // Asked once a second: whether the ranks are to save and end, to start again with more hosts.
+  std::function<bool()> may_grow{};
 };
 
 // Of rank `local_rank` of this host. Rank 0 inherits the listening socket and the progress, which

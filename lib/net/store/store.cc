@@ -168,6 +168,13 @@ std::string Store::get(std::string_view key, Deadline deadline, int setter) {
   fail_late(act, fmt::format("rank {} did not set it", setter), deadline);
 }
 
+std::optional<std::string> Store::find(std::string_view key, Deadline deadline) {
+  check_size("find", key, "");
+  auto value = request({FrameType::kGet, prefix_ + std::string(key), "", 0, 0}, deadline);
+  if (!value) check_alive(fmt::format("find '{}'", key));
+  return value;
+}
+
 std::string Store::from_rank_0(std::string_view key, const std::function<std::string()>& make,
                                Deadline deadline) {
   if (rank_ != 0) return get(key, deadline, 0);

@@ -54,6 +54,8 @@ class Store {
   // Waits until some rank has set `key`. `setter`: the rank that is to do so, which becomes the
   // culprit at the deadline; -1: any.
   std::string get(std::string_view key, Deadline deadline, int setter = -1);
+  // The same, but nothing at the deadline, which fails nobody.
+  std::optional<std::string> find(std::string_view key, Deadline deadline);
   // Rank 0 calls `make`; all ranks get what it returned.
   std::string from_rank_0(std::string_view key, const std::function<std::string()>& make,
                           Deadline deadline);

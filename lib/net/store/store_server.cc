@@ -56,6 +56,16 @@ class StoreServer::Loop {
     diagnostics_ = std::move(diagnostics);
   }
 
+  [[nodiscard]] std::vector<int> members() const {
+    const std::lock_guard lock(mutex_);
+    return {present_.begin(), present_.end()};
+  }
+
+  [[nodiscard]] bool has_failed() const {
+    const std::lock_guard lock(mutex_);
+    return failed_;
+  }
+
   bool wait_goodbyes(Deadline deadline) {
     std::unique_lock lock(mutex_);
     deadline.wait(changed_, lock, [this] { return failed_ || left_ == world_size_; });
@@ -155,6 +165,7 @@ class StoreServer::Loop {
     client.member = true;
     ++joined_;
     members_[client.rank()] = &client;
+    note_presence(client.rank(), true);
     client.send({FrameType::kWelcome, "", "", 0, 0});
     if (cause_.verdict()) send_verdict(client);
   }
@@ -194,8 +205,17 @@ class StoreServer::Loop {
     return member == members_.end() ? "" : question_about(member->second->fd());
   }
 
+  void note_presence(int rank, bool is_there) {
+    const std::lock_guard lock(mutex_);
+    if (is_there)
+      present_.insert(rank);
+    else
+      present_.erase(rank);
+  }
+
   void depart(StoreConnection& client) {
     members_.erase(client.rank());
+    note_presence(client.rank(), false);
     departed_.insert(client.rank());
     if (inquiry_) inquiry_->forget(client.rank());
     client.leaving = true;
@@ -209,6 +229,7 @@ class StoreServer::Loop {
     client.gone = true;
     if (!client.member || client.leaving) return;
     members_.erase(client.rank());
+    note_presence(client.rank(), false);
     const std::string last = describe_lost(client.rank());
     cause_.lost(client.rank(),
                 fmt::format("its connection ended without a goodbye{}{}; was it killed?{}{}",
@@ -222,7 +243,10 @@ class StoreServer::Loop {
     cause_.lost(client.rank(), why);
     follow_cause();
     if (!client.member && cause_.verdict()) send_verdict(client);
-    if (client.member) members_.erase(client.rank());
+    if (client.member) {
+      members_.erase(client.rank());
+      note_presence(client.rank(), false);
+    }
     client.leaving = true;
   }
 
@@ -308,11 +332,12 @@ class StoreServer::Loop {
   std::mutex diagnostics_mutex_;
   DiagnosisHooks diagnostics_;  // guarded by it
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
-  int left_ = 0;         // guarded by mutex_
-  bool failed_ = false;  // guarded by mutex_
-  std::jthread thread_;  // last: it uses everything above
+  std::set<int> present_;  // the keys of members_; guarded by mutex_
+  int left_ = 0;           // guarded by mutex_
+  bool failed_ = false;    // guarded by mutex_
+  std::jthread thread_;    // last: it uses everything above
 };
 
 StoreServer::StoreServer(Fd listener, int world_size, const Secret& secret,
@@ -322,6 +347,8 @@ StoreServer::StoreServer(Fd listener, int world_size, const Secret& secret,
 StoreServer::~StoreServer() = default;
 
 int StoreServer::port() const { return loop_->port(); }
+bool StoreServer::has_failed() const { return loop_->has_failed(); }
+std::vector<int> StoreServer::members() const { return loop_->members(); }
 void StoreServer::set_diagnostics(DiagnosisHooks diagnostics) {
   loop_->set_diagnostics(std::move(diagnostics));
 }

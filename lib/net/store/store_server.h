@@ -48,6 +48,9 @@ class StoreServer {
   StoreServer& operator=(const StoreServer&) = delete;
 
   [[nodiscard]] int port() const;
+  // The ranks that have joined and are there, in order.
+  [[nodiscard]] std::vector<int> members() const;
+  [[nodiscard]] bool has_failed() const;  // there is a verdict
   // Waits for a call that is under way. Empty DiagnosisHooks remove the earlier ones.
   void set_diagnostics(DiagnosisHooks diagnostics);
   // Waits until all ranks have joined and said goodbye; false if there is a verdict instead or the

@@ -1,0 +1,112 @@
+// `gxp train --nnodes MIN:MAX`: hosts that go and come, here launchers of one host.
+#include <array>
+#include <csignal>
+#include <memory>
+
+#include "tests/catch.h"
+#include "tests/cmd/golden_run.h"
+#include "tests/cmd/reserved_port.h"
+
+namespace gxp {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+constexpr int kMostHosts = 4;
+// Powers of two train to the same bits; three cannot share a batch of 4 rows.
+const Arguments kSettings = {
+    "--set", "train.steps=400",      "--set", "train.grad_accum=1",
+    "--set", "train.global_batch=4", "--set", "train.deterministic=any-world-size"};
+
+class ElasticHosts {
+ public:
+  void start(int host, const std::string& max_restarts = "3", const Arguments& more = {}) {
+    Arguments arguments = run.train(kSettings);
+    for (const Arguments& added :
+         {Arguments{"--nnodes", "2:4", "--node-rank", std::to_string(host), "--master",
+                    port_.master(), "--nproc", "1", "--max-restarts", max_restarts,
+                    "--join-timeout", "4", "--set", "checkpoint.every=10"},
+          more})
+      arguments.insert(arguments.end(), added.begin(), added.end());
+    hosts[size_t(host)] = std::make_unique<Process>(gxp_argv(arguments));
+  }
+  void await_steps(size_t steps) const {
+    REQUIRE(poll_until([&] { return run.metrics().size() >= steps; }));
+  }
+  // All end well, host 0 has said each of `texts`, and the weights are those of a run in peace.
+  void check_ends(const Arguments& texts) {
+    for (auto& host : hosts) {
+      if (!host) continue;
+      const Outcome outcome = host->end();
+      CAPTURE(outcome.err);
+      CHECK(outcome.code == 0);
+      for (const std::string& text : host == hosts[0] ? texts : Arguments{})
+        CHECK(contains(outcome.err, text));
+    }
+    const GoldenRun alone;
+    REQUIRE(alone.run(kSettings).code == 0);
+    CHECK(run.metrics().size() == 400);
+    CHECK(run.weights() == alone.weights());
+  }
+
+  GoldenRun run;
+  std::array<std::unique_ptr<Process>, kMostHosts> hosts;
+
+ private:
+  ReservedPort port_;
+};
+
+}  // namespace
+
+TEST_CASE("a job goes on without a lost host, and with it when it comes back", "[cmd]") {
+  ElasticHosts job;
+  for (int host = 0; host < kMostHosts; ++host) job.start(host);
+  job.await_steps(14);
+  job.hosts[3]->signal(SIGKILL);
+  CHECK(job.hosts[3]->end().code == 128 + SIGKILL);
+  job.await_steps(30);
+  job.start(3);
+  job.check_ends({"restart 1 of 3: host 3 was lost in step", ", on hosts 0, 1",
+                  "another host has come; continuing from the checkpoint of step"});
+}
+
+TEST_CASE("a job goes on when a host that waits is lost, or the first one comes back", "[cmd]") {
+  const int lost = GENERATE(0, 2);
+  ElasticHosts job;
+  for (int host = 0; host < 3; ++host) job.start(host);  // host 2 waits
+  job.await_steps(14);
+  job.hosts[size_t(lost)]->signal(SIGKILL);
+  CHECK(job.hosts[size_t(lost)]->end().code == 128 + SIGKILL);
+  if (lost == 2) {
+    job.start(3);  // which waits as well
+    job.await_steps(30);
+  }
+  job.start(lost);
+  job.check_ends({lost == 0 ? "restart 1 of 3: host 0 was lost" : "another host has come"});
+}
+
+TEST_CASE("a job starts with the hosts that are there, and takes others in", "[cmd]") {
+  ElasticHosts job;
+  for (int host = 0; host < 2; ++host) job.start(host);
+  job.await_steps(5);
+  for (int host = 2; host < kMostHosts; ++host) job.start(host);
+  job.check_ends({"another host has come; continuing from the checkpoint of step"});
+}
+
+TEST_CASE("a job does not start with too few hosts, or with a batch of any size", "[cmd]") {
+  ElasticHosts job;
+  job.start(0);
+  const Outcome alone = job.hosts[0]->end();
+  CAPTURE(alone.err);
+  CHECK(alone.code == 5);
+  CHECK(contains(alone.err, "1 of 2 hosts have come within 4 s"));
+  const auto [max_restarts, batch, text] = GENERATE(table<std::string, std::string, std::string>(
+      {{"3", "0", "set train.global_batch"}, {"0", "4", "only by train's --max-restarts"}}));
+  job.start(1, max_restarts, {"--set", "train.global_batch=" + batch});
+  const Outcome refused = job.hosts[1]->end();
+  CAPTURE(refused.err);
+  CHECK(refused.code == 2);
+  CHECK(contains(refused.err, text));
+}
+
+}  // namespace gxp
