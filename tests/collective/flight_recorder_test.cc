@@ -14,6 +14,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
+#include "lib/base/host_name.h"
 #include "tests/catch.h"
 #include "tests/temporary_directory.h"
 
@@ -102,6 +103,18 @@ TEST_CASE("what a rank enters, waits for and leaves is in its record", "[collect
   CHECK((third.state == State::kRunning && third.step == 5 && third.waits_for == 3));
   CHECK((record.groups.at(0).entered == 1 && record.groups.at(0).size == 4));
   CHECK((record.groups.at(3).entered == 1 && record.groups.at(3).since == 1));
+}
+
+TEST_CASE("what a rank does apart from its operations is in its record", "[collective]") {
+  FlightRecorder recorder(1, 2);
+  CHECK((record_of(recorder).activity == Activity::kStart && record_of(recorder).step == 0));
+  recorder.enter_activity(Activity::kData, 7);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  recorder.enter_activity(Activity::kCompute, 7);
+  const FlightRecord record = record_of(recorder);
+  CHECK((record.activity == Activity::kCompute && record.step == 7));
+  CHECK((record.data_ns >= 2'000'000 && record.activity_since_ns <= record.taken_ns));
+  CHECK(record.host_name == host_name());
 }
 
 TEST_CASE("the ring keeps the last operations, oldest first", "[collective]") {
@@ -197,13 +210,16 @@ TEST_CASE("a file that is no flight record is refused with the reason", "[collec
       {"do not fit 256 operations", [](std::string& image) { image.resize(image.size() + 64); }},
       {"not a flight record", [](std::string& image) { image.resize(size_t{8} << 20); }},
       {"not a flight record", word(flight::kMagicAt, 0)},
-      {"version 2", word(flight::kVersionAt, flight::join(2, 256))},
-      {"0 operations", word(flight::kVersionAt, flight::join(1, 0))},
-      {"4294967295 operations", word(flight::kVersionAt, flight::join(1, UINT32_MAX))},
+      {"version 1", word(flight::kVersionAt, flight::join(1, 256))},
+      {"0 operations", word(flight::kVersionAt, flight::join(2, 0))},
+      {"4294967295 operations", word(flight::kVersionAt, flight::join(2, UINT32_MAX))},
       {"rank 4 of 4", word(flight::kRankAt, flight::join(4, 4))},
       {"rank 0 of 0", word(flight::kRankAt, 0)},
       {"time", word(flight::kTakenAt, UINT64_MAX)},
       {"time", word(flight::kWallAt, uint64_t{1} << 62)},
+      {"time", word(flight::kSinceAt, UINT64_MAX)},
+      {"activity", word(flight::kActivityAt, kActivityNames.size())},
+      {"activity", word(flight::kStepAt, UINT64_MAX)},
       {"", ring(flight::kStamp, 1)},           // killed while writing it
       {"", ring(flight::kStamp, UINT64_MAX)},  // the same
       {"", ring(flight::kStamp, 4)},           // of another slot

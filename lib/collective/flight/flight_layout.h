@@ -9,7 +9,7 @@
 namespace gxp::flight {
 
 inline constexpr uint64_t kMagic = 0x0000'594c'4650'5847;  // "GXPFLY"
-inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kVersion = 2;
 inline constexpr size_t kMaxCapacity = 65536;
 
 enum Header : size_t {
@@ -24,9 +24,14 @@ enum Header : size_t {
   kHostAt = 8,
   kNamesAt = 16,
   kGroupsAt = 64,
-  kRingAt = 576,
+  kActivityAt = 576,
+  kStepAt = 577,
+  kSinceAt = 578,
+  kDataAt = 579,
+  kHostNameAt = 580,
+  kRingAt = 588,
 };
-inline constexpr size_t kHostWords = 8;
+inline constexpr size_t kHostWords = 8;  // of the identity, and of the name
 inline constexpr size_t kNames = 16;
 inline constexpr size_t kNameWords = 3;
 inline constexpr size_t kGroups = 256;

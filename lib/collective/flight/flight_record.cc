@@ -31,6 +31,7 @@ std::string settle(const Words& before, Words middle, const Words& after) {
 namespace {
 
 constexpr uint64_t kMaxNs = uint64_t{1} << 62;  // so that differences of times do not overflow
+constexpr uint64_t kMaxSteps = uint64_t{1} << 62;
 constexpr uint32_t kMaxWorldSize = 1 << 20;
 constexpr size_t kWordBytes = sizeof(uint64_t);
 
@@ -139,7 +140,11 @@ size_t check_header(std::string_view image, std::string_view source) {
   const uint64_t rank = word_at(image, flight::kRankAt);
   if (flight::high(rank) > kMaxWorldSize || flight::low(rank) >= flight::high(rank))
     refuse(fmt::format("rank {} of {}", flight::low(rank), flight::high(rank)));
-  for (const size_t at : {flight::kWallAt, flight::kMonotonicAt, flight::kTakenAt}) {
+  if (word_at(image, flight::kActivityAt) >= kActivityNames.size() ||
+      word_at(image, flight::kStepAt) >= kMaxSteps)
+    refuse("the activity is impossible");
+  for (const size_t at : {flight::kWallAt, flight::kMonotonicAt, flight::kTakenAt, flight::kSinceAt,
+                          flight::kDataAt}) {
     if (word_at(image, at) >= kMaxNs) refuse("a time is impossible");
   }
   return capacity;
@@ -222,6 +227,11 @@ FlightRecord parse_flight_record(std::string_view image, std::string_view source
   record.world_size = int(flight::high(word_at(image, flight::kRankAt)));
   record.process = int64_t(word_at(image, flight::kProcessAt));
   record.host = text_at(image, flight::kHostAt, flight::kHostWords);
+  record.host_name = text_at(image, flight::kHostNameAt, flight::kHostWords);
+  record.activity = Activity(word_at(image, flight::kActivityAt));
+  record.step = int64_t(word_at(image, flight::kStepAt));
+  record.activity_since_ns = int64_t(word_at(image, flight::kSinceAt));
+  record.data_ns = int64_t(word_at(image, flight::kDataAt));
   record.wall_offset_ns =
       int64_t(word_at(image, flight::kWallAt)) - int64_t(word_at(image, flight::kMonotonicAt));
   read_groups(record, image);

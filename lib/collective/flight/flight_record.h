@@ -2,7 +2,7 @@
 // Read from a file, also one whose process was killed, or from bytes that a rank has sent. Neither
 // is trusted: lengths, versions and all fields are checked.
 //
-// The bytes: 64-bit words in the machine's order, 4608 + 64 * capacity bytes.
+// The bytes: 64-bit words in the machine's order, 4704 + 64 * capacity bytes.
 //   word  0       "GXPFLY", zero-padded, as a little-endian number
 //         1       version (low half), capacity: operations in the ring (high half)
 //         2       rank, world size
@@ -14,7 +14,10 @@
 //        16-63    the names of 16 algorithms, 24 bytes each, zero-padded
 //        64-575   groups 0 .. 255, two words each: operations entered, number of the rank's
 //                 operation at which the group began; leader, size (both 0: no such group)
-//       576-      the ring: operation n lies in slot n % capacity, eight words each:
+//       576, 577  the rank's activity, and its training step (0: none yet)
+//       578, 579  CLOCK_MONOTONIC when the activity began; ns that the rank has waited for data
+//       580-587   the host's name, zero-padded
+//       588-      the ring: operation n lies in slot n % capacity, eight words each:
 //          0  2n + 1 while it is being written, 2n + 2 afterwards, 0: empty
 //          1  entered, ns of CLOCK_MONOTONIC; bit 0: exact, else up to one clock tick early
 //          2  left, the same; 0: not yet; 2: microseconds after it was entered; bit 63: it failed
@@ -36,6 +39,7 @@
 #include <vector>
 
 #include "lib/collective/algorithm/call.h"
+#include "lib/collective/flight/activity.h"
 
 namespace gxp {
 
@@ -83,6 +87,11 @@ struct FlightRecord {
   int world_size = 1;
   int64_t process = 0;
   std::string host{};
+  std::string host_name{};
+  Activity activity = Activity::kStart;
+  int64_t step = 0;                    // that the rank is in; 0: none yet
+  int64_t activity_since_ns = 0;       // by the clock of the entries
+  int64_t data_ns = 0;                 // waited for data so far
   int64_t taken_ns = 0;                // by the clock of the entries; ages count from here
   int64_t wall_offset_ns = 0;          // CLOCK_REALTIME - CLOCK_MONOTONIC
   std::vector<FlightEntry> entries{};  // oldest first

@@ -13,6 +13,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
+#include "lib/base/host_name.h"
 #include "lib/transport/context.h"
 
 namespace gxp {
@@ -74,6 +75,9 @@ FlightRecorder::~FlightRecorder() { munmap(words_, kBytes); }
 void FlightRecorder::write_header(int world_size) {
   const auto host = packed<flight::kHostWords>(host_identity());
   for (size_t i = 0; i < host.size(); ++i) put(words_ + flight::kHostAt + i, host[i]);
+  const auto name = packed<flight::kHostWords>(host_name());
+  for (size_t i = 0; i < name.size(); ++i) put(words_ + flight::kHostNameAt + i, name[i]);
+  put(words_ + flight::kSinceAt, read_clock(CLOCK_MONOTONIC));
   put(words_ + flight::kVersionAt, flight::join(flight::kVersion, kCapacity));
   put(words_ + flight::kRankAt, flight::join(uint32_t(rank_), uint32_t(world_size)));
   put(words_ + flight::kProcessAt, uint64_t(getpid()));
@@ -118,6 +122,15 @@ void FlightRecorder::begin(const Rest& rest, Deadline::Clock::time_point time) n
   put(entry_ + flight::kProgress, ~uint64_t{0});
   for (size_t i = 0; i < rest.size(); ++i) put(entry_ + flight::kCount + i, rest[i]);
   put(entry_ + flight::kStamp, 2 * number + 2);
+}
+
+void FlightRecorder::enter_activity(Activity activity, int64_t number) noexcept {
+  const uint64_t time = read_clock(CLOCK_MONOTONIC);
+  if (words_[flight::kActivityAt] == uint64_t(Activity::kData))
+    put(words_ + flight::kDataAt, words_[flight::kDataAt] + time - words_[flight::kSinceAt]);
+  put(words_ + flight::kSinceAt, time);
+  put(words_ + flight::kStepAt, uint64_t(number));
+  put(words_ + flight::kActivityAt, uint64_t(activity));
 }
 
 // Names are told apart by address: comparing texts would cost as much as all the rest.

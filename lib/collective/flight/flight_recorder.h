@@ -10,8 +10,8 @@
 //   Memory    24 KiB, all touched by the constructor. The file remains: the next recorder of the
 //             same rank and directory replaces it. A directory in memory (/dev/shm) is best: on a
 //             disk, writing pages back may hold a rank up.
-//   Threads   one writes at a time: the communicator's caller, or its own thread. image() may be
-//             called by any, at the same time.
+//   Threads   one writes operations at a time: the communicator's caller, or its own thread; one
+//             writes activities. image() may be called by any, at the same time.
 //
 // The engine of a communicator (engine.h) records its calls, as native_engine.cc, executor.cc and
 // shared_executor.cc show; the communicator records failures. The recorder outlives it and all
@@ -67,6 +67,9 @@ class FlightRecorder {
   void done_at_once() noexcept { put(entry_ + flight::kLeft, flight::kAtOnce); }
   void done() noexcept { put(entry_ + flight::kLeft, now(left_tick_)); }
   void failed() noexcept { put(entry_ + flight::kLeft, now(left_tick_) | flight::kFailed); }
+  // The rank does something else from now on, in its training step `number`; 0: before the first.
+  void enter_activity(Activity activity, int64_t number) noexcept;
+
   // The rank that step() named last in this operation; -1: none. For the writer.
   [[nodiscard]] int waits_for() const noexcept {
     return int(flight::high(entry_[flight::kProgress]));
