@@ -40,6 +40,16 @@ std::vector<std::string> verdicts(const std::vector<std::unique_ptr<Store>>& ran
   return texts;
 }
 
+// What a survey says of the rank, once it does not answer any more.
+RankAnswer::Kind poll_survey(const Job& job, int rank) {
+  for (const Deadline deadline = soon(); !deadline.expired();) {
+    const auto answers = job.server->survey(50ms);
+    if (!answers.empty() && answers[size_t(rank)].kind != RankAnswer::Kind::kState)
+      return answers[size_t(rank)].kind;
+  }
+  return RankAnswer::Kind::kState;
+}
+
 }  // namespace
 
 TEST_CASE("every rank's answer makes the verdict, which every rank gets", "[net]") {
@@ -63,6 +73,26 @@ TEST_CASE("a rank without an answer and one that has left are told apart", "[net
   ranks[0]->on_inquiry([] { return std::string("(0)"); });
   ranks[2]->close();
   CHECK(ranks[0]->inquire(1, "late").reason == "asked by 0: says(0) says left");
+}
+
+TEST_CASE("a survey tells what each rank says, and blames nobody", "[net]") {
+  const Job job(4);  // of which rank 3 never comes
+  std::vector<std::unique_ptr<Store>> ranks;
+  for (const int rank : {0, 2}) ranks.push_back(job.join(rank));
+  RankProcess stopped(job, 1);
+  REQUIRE(stopped.joined());
+  answer_all(ranks);
+  for (const bool is_stopped : {false, true}) {
+    if (is_stopped) stopped.stop();
+    const auto answers = job.server->survey(is_stopped ? 100ms : 5000ms);
+    REQUIRE(answers.size() == 4);
+    CHECK((answers[0].state == "(0)" && answers[2].state == "(2)"));
+    CHECK((answers[1].kind == RankAnswer::Kind::kSilent) == is_stopped);
+    CHECK(answers[3].kind == RankAnswer::Kind::kAbsent);
+  }
+  ranks[1]->close();
+  CHECK(poll_survey(job, 2) == RankAnswer::Kind::kLeft);
+  CHECK_FALSE(ranks[0]->verdict().has_value());
 }
 
 TEST_CASE("a stopped process is silent, and the others have their verdict soon", "[net]") {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "lib/base/error.h"
@@ -26,7 +27,8 @@ using namespace std::chrono_literals;
 
 constexpr auto kAccusationGrace = 100ms;
 constexpr auto kFlushTime = 1s;
-constexpr int kMaxWarnings = 8;  // about refused clients: garbage must not fill the log
+constexpr auto kSurveyGrace = 50ms;  // for this thread to come to it
+constexpr int kMaxWarnings = 8;      // about refused clients: garbage must not fill the log
 
 }  // namespace
 
@@ -66,6 +68,17 @@ class StoreServer::Loop {
     return failed_;
   }
 
+  std::vector<RankAnswer> survey(Deadline::Duration patience) {
+    std::unique_lock lock(mutex_);
+    surveyed_.clear();
+    survey_patience_ = patience;
+    clients_.wake();
+    const Deadline deadline = Deadline::after(patience + kSurveyGrace);
+    deadline.wait(changed_, lock, [this] { return !surveyed_.empty(); });
+    survey_patience_.reset();
+    return std::exchange(surveyed_, {});
+  }
+
   bool wait_goodbyes(Deadline deadline) {
     std::unique_lock lock(mutex_);
     deadline.wait(changed_, lock, [this] { return failed_ || left_ == world_size_; });
@@ -101,6 +114,7 @@ class StoreServer::Loop {
     if (joined_ == world_size_) clients_.stop_listening();
     if (grace_ && grace_->expired()) settle_accusations();
     if (inquiry_) advance_inquiry();
+    advance_survey();
     try {
       clients_.finish_round([this](StoreConnection& client) { lose(client); });
     } catch (const Error& error) {  // nobody else can come in
@@ -111,7 +125,8 @@ class StoreServer::Loop {
 
   // The first of the deadline and the times at which this thread acts without a request.
   [[nodiscard]] std::optional<Deadline> earliest(std::optional<Deadline> deadline) const {
-    for (const auto& due : {grace_, inquiry_ ? std::optional(inquiry_->wake_at()) : std::nullopt}) {
+    for (const auto& due : {grace_, inquiry_ ? std::optional(inquiry_->wake_at()) : std::nullopt,
+                            survey_ ? std::optional(survey_->end) : std::nullopt}) {
       if (due && (!deadline || due->is_before(*deadline))) deadline = due;
     }
     return deadline;
@@ -190,6 +205,8 @@ class StoreServer::Loop {
       case FrameType::kInquire:
         return inquire(client.rank(), {frame.rank, frame.value});
       case FrameType::kState:
+        if (survey_ && frame.request == survey_->round)
+          survey_->states[client.rank()] = frame.value;
         if (inquiry_) inquiry_->take(client.rank(), frame.request, frame.value);
         return;
       case FrameType::kGoodbye:
@@ -277,6 +294,22 @@ class StoreServer::Loop {
     follow_cause();
   }
 
+  // Starts the survey that another thread waits for, or gives it the answers.
+  void advance_survey() {
+    const std::lock_guard lock(mutex_);
+    if (!survey_patience_) return survey_.reset();
+    if (!survey_) {
+      survey_ = Survey{++surveys_, Deadline::after(*survey_patience_), {}};
+      for (auto& [_, member] : members_)
+        member->send({FrameType::kInquire, "", "", survey_->round, 0});
+    }
+    if (survey_->states.size() < members_.size() && !survey_->end.expired()) return;
+    surveyed_ = answers_of(*survey_);
+    survey_.reset();
+    survey_patience_.reset();
+    changed_.notify_all();
+  }
+
   Finding diagnose() {
     const std::vector<RankAnswer> answers = inquiry_->answers(world_size_, departed_);
     const std::lock_guard lock(diagnostics_mutex_);
@@ -317,6 +350,22 @@ class StoreServer::Loop {
     client.send({FrameType::kVerdict, "", verdict.reason, 0, verdict.rank});
   }
 
+  // Their numbers are apart from those of an inquiry's rounds, which are few.
+  struct Survey {
+    uint32_t round = 0;
+    Deadline end;
+    std::map<int, std::string> states;  // by rank
+  };
+
+  [[nodiscard]] std::vector<RankAnswer> answers_of(const Survey& survey) const {
+    std::vector<RankAnswer> answers(size_t(world_size_), {RankAnswer::Kind::kAbsent, ""});
+    for (const auto& [rank, _] : members_) answers[size_t(rank)].kind = RankAnswer::Kind::kSilent;
+    for (const auto& [rank, state] : survey.states)
+      answers[size_t(rank)] = {RankAnswer::Kind::kState, state};
+    for (const int rank : departed_) answers[size_t(rank)] = {RankAnswer::Kind::kLeft, ""};
+    return answers;
+  }
+
   StoreClients clients_;
   const int world_size_;
   std::map<int, StoreConnection*> members_;  // joined and not departed
@@ -327,6 +376,8 @@ class StoreServer::Loop {
   bool pushed_ = false;            // the verdict has been sent
   std::optional<Deadline> grace_;  // of an accusation
   std::optional<Inquiry> inquiry_;
+  std::optional<Survey> survey_;
+  uint32_t surveys_ = uint32_t{1} << 31;
   int refusals_ = 0;
 
   std::mutex diagnostics_mutex_;
@@ -337,7 +388,10 @@ class StoreServer::Loop {
   std::set<int> present_;  // the keys of members_; guarded by mutex_
   int left_ = 0;           // guarded by mutex_
   bool failed_ = false;    // guarded by mutex_
-  std::jthread thread_;    // last: it uses everything above
+  // Guarded by mutex_: what another thread waits for, and gets.
+  std::optional<Deadline::Duration> survey_patience_;
+  std::vector<RankAnswer> surveyed_;
+  std::jthread thread_;  // last: it uses everything above
 };
 
 StoreServer::StoreServer(Fd listener, int world_size, const Secret& secret,
@@ -351,6 +405,9 @@ bool StoreServer::has_failed() const { return loop_->has_failed(); }
 std::vector<int> StoreServer::members() const { return loop_->members(); }
 void StoreServer::set_diagnostics(DiagnosisHooks diagnostics) {
   loop_->set_diagnostics(std::move(diagnostics));
+}
+std::vector<RankAnswer> StoreServer::survey(Deadline::Duration patience) {
+  return loop_->survey(patience);
 }
 bool StoreServer::wait_goodbyes(Deadline deadline) { return loop_->wait_goodbyes(deadline); }
 

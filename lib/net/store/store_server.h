@@ -19,10 +19,13 @@
 // ranks are asked again every 50 ms within that time. Without diagnostics, or if they find nothing,
 // the first silent rank is the verdict, or else the asking rank's suspicion. Better evidence, as
 // above, ends an inquiry.
+//
+// The survey. Rank 0's process asks the same of all ranks, without consequences.
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "lib/base/deadline.h"
 #include "lib/base/environment.h"
@@ -53,6 +56,9 @@ class StoreServer {
   [[nodiscard]] bool has_failed() const;  // there is a verdict
   // Waits for a call that is under way. Empty DiagnosisHooks remove the earlier ones.
   void set_diagnostics(DiagnosisHooks diagnostics);
+  // What each rank answers within `patience`. Threads: any, one at a time. Empty if the server does
+  // not come to it.
+  std::vector<RankAnswer> survey(Deadline::Duration patience);
   // Waits until all ranks have joined and said goodbye; false if there is a verdict instead or the
   // deadline passes. Rank 0 calls it last, so that no rank loses the store early.
   bool wait_goodbyes(Deadline deadline);

@@ -14,9 +14,10 @@ struct FailureVerdict {
   std::string reason;  // in words that follow "rank 2: "
 };
 
-// One rank's answer to an inquiry.
+// One rank's answer to an inquiry or a survey.
 struct RankAnswer {
-  enum class Kind { kState, kSilent, kLeft };  // kLeft: it has said goodbye
+  // kLeft: it has said goodbye. kAbsent: it has not joined, or is lost; of surveys.
+  enum class Kind { kState, kSilent, kLeft, kAbsent };
   Kind kind = Kind::kSilent;
   std::string state;  // the bytes that its Store::on_inquiry() gave
 };
