@@ -3,13 +3,18 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <span>
 
 #include "tests/catch.h"
 #include "tests/error_of.h"
+#include "tests/temporary_directory.h"
 
 namespace gxp {
 namespace {
@@ -32,6 +37,25 @@ class NoMoreFiles {
 };
 
 }  // namespace
+
+TEST_CASE("a socket is a file for this user alone, at a path of any length", "[net]") {
+  const TemporaryDirectory top;
+  const std::string directory = top / std::string(200, 'd');
+  std::filesystem::create_directory(directory);
+  CHECK_FALSE(connect_unix_file(directory, "socket").valid());
+  std::ofstream(directory + "/socket") << "in its place";
+  const Fd listener = listen_unix_file(directory, "socket");
+  struct stat status = {};
+  REQUIRE(::lstat((directory + "/socket").c_str(), &status) == 0);
+  CHECK((S_ISSOCK(status.st_mode) && (status.st_mode & 0777) == 0600));
+  const Fd client = connect_unix_file(directory, "socket");
+  REQUIRE(client.valid());
+  CHECK((peer_process(client.get()) == ::getpid() && is_own_peer(client.get())));
+  const auto files = std::filesystem::directory_iterator(directory);
+  CHECK(std::distance(begin(files), end(files)) == 1);
+  CHECK(error_of([&] { (void)connect_unix_file(top / "nowhere", "socket"); }).kind ==
+        ErrorKind::kIo);
+}
 
 TEST_CASE("messages between two processes stay apart, with a descriptor or without", "[net]") {
   const auto [here, there] = make_message_sockets();

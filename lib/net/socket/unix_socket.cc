@@ -1,13 +1,17 @@
 #include "lib/net/socket/unix_socket.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
 #include <thread>
 
@@ -35,6 +39,28 @@ UnixAddress abstract_address(std::string_view name) {
   std::memcpy(address.storage.sun_path + 1, name.data(), name.size());
   address.length = socklen_t(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   return address;
+}
+
+// By way of the open directory, as sun_path is short.
+UnixAddress file_address(const Fd& directory, const std::string& name) {
+  const std::string path = fmt::format("/proc/self/fd/{}/{}", directory.get(), name);
+  UnixAddress address;
+  GXP_ASSERT(path.size() < sizeof address.storage.sun_path);
+  address.storage.sun_family = AF_UNIX;
+  std::memcpy(address.storage.sun_path, path.c_str(), path.size() + 1);
+  address.length = sizeof address.storage;
+  return address;
+}
+
+Fd open_directory(const std::string& path, const std::string& act) {
+  return Fd(int(check_sys(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC), act)));
+}
+
+ucred credentials_of(int socket) {
+  ucred credentials{.pid = 0, .uid = uid_t(-1), .gid = gid_t(-1)};
+  socklen_t size = sizeof credentials;
+  ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size);
+  return credentials;
 }
 
 Fd make_unix_socket() {
@@ -104,12 +130,37 @@ Fd connect_unix(std::string_view name, std::string_view peer, Deadline deadline)
   }
 }
 
-pid_t peer_process(int socket) {
-  ucred credentials{};
-  socklen_t size = sizeof credentials;
-  const bool known = ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0;
-  return known ? credentials.pid : 0;
+// The socket gets its mode before it listens and its name after that, so no other user can ever
+// connect, and whoever finds the file finds a listener.
+Fd listen_unix_file(const std::string& directory, const std::string& name) {
+  const std::string act = fmt::format("listen on the local socket {}/{}", directory, name);
+  const Fd at = open_directory(directory, act);
+  const std::string fresh = fmt::format("{}.{}", name, ::getpid());
+  ::unlinkat(at.get(), fresh.c_str(), 0);
+  Fd socket = make_unix_socket();
+  const UnixAddress address = file_address(at, fresh);
+  check_sys(::bind(socket.get(), address.get(), address.length), act);
+  const bool done = ::fchmodat(at.get(), fresh.c_str(), 0600, 0) == 0 &&
+                    ::listen(socket.get(), 16) == 0 &&
+                    ::renameat(at.get(), fresh.c_str(), at.get(), name.c_str()) == 0;
+  const int error = errno;
+  if (!done) ::unlinkat(at.get(), fresh.c_str(), 0);
+  if (!done) fail(ErrorKind::kIo, "{}: {}", act, system_text(error));
+  return socket;
 }
+
+Fd connect_unix_file(const std::string& directory, const std::string& name) {
+  const std::string act = fmt::format("connect to the local socket {}/{}", directory, name);
+  const Fd at = open_directory(directory, act);
+  const UnixAddress address = file_address(at, name);
+  Fd socket = make_unix_socket();
+  if (::connect(socket.get(), address.get(), address.length) == 0) return socket;
+  if (errno == ENOENT || errno == ECONNREFUSED) return {};
+  fail(ErrorKind::kIo, "{}: {}", act, system_text(errno));
+}
+
+pid_t peer_process(int socket) { return credentials_of(socket).pid; }
+bool is_own_peer(int socket) { return credentials_of(socket).uid == ::geteuid(); }
 
 std::pair<Fd, Fd> make_message_sockets() {
   std::array<int, 2> ends{};
