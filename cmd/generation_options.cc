@@ -117,7 +117,7 @@ void add_sampling_options(CLI::App& app, Sampling& sampling, CLI::Option* genera
       ->type_name("K")
       ->needs(generate);
   add_number_option(app, "--top-p", sampling.top_p, 0, 1,
-                    "Then only from the fewest likeliest tokens whose probabilities add up to P")
+                    "Then only from the fewest that have probability P together")
       ->type_name("P")
       ->needs(generate);
   add_number_option(app, "--min-p", sampling.min_p, 0, 1,
@@ -160,9 +160,9 @@ GenerationRequest make_generation(GenerationOptions& options, const RunConfig& r
 }
 
 void add_generation_options(CLI::App& app, GenerationOptions& options) {
-  CLI::Option* generate = add_number_option(
-      app, "--generate", options.count, 0, INT_MAX,
-      "Generate N tokens of text, after training; without data.train, instead of training");
+  CLI::Option* generate =
+      add_number_option(app, "--generate", options.count, 0, INT_MAX,
+                        "Generate N tokens after training, alone without data.train");
   add_under(app, kGenerating, [&] {
     options.prompt = "\n";
     app.add_option("--prompt", options.prompt, "Text that --generate continues")

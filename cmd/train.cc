@@ -141,6 +141,7 @@ std::function<int()> define_train(CLI::App& app) {
                "Continue from the newest checkpoint in checkpoint.dir");
   app.add_flag("--overwrite", options->run.overwrite,
                "Replace the checkpoints and metrics of an earlier run");
+  add_other_run_options(app, options->other_run);
   app.add_option("--metrics", options->run.metrics_path,
                  "Also write the metrics of each step to FILE")
       ->type_name("FILE");
@@ -161,7 +162,10 @@ std::function<int()> define_train(CLI::App& app) {
                       "batch script, a manifest for kubectl, or a script for ssh or mpirun");
   });
   add_format_option(app, options->format);
-  return [options] { return run(*options); };
+  return [options, &app] {
+    if (const auto shown = show_other_run(options->other_run, app, options->format)) return *shown;
+    return run(*options);
+  };
 }
 
 }  // namespace gxp

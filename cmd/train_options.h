@@ -8,6 +8,7 @@
 #include "cmd/exchange_options.h"
 #include "cmd/generation_options.h"
 #include "cmd/launch/launch_script.h"
+#include "cmd/train/other_run.h"
 #include "cmd/train_times.h"
 #include "lib/base/environment.h"
 #include "lib/config/run_config.h"
@@ -30,6 +31,7 @@ struct TrainOptions {
   GenerationOptions generation;
   TimeOptions times;
   bool print_config = false;
+  OtherRunRequest other_run;
   ExchangeOptions exchange;
   std::optional<ScriptKind> print_launch;
   Format format = Format::kText;

@@ -1,10 +1,12 @@
 #include "cmd/train_rank.h"
 
+#include <optional>
 #include <string_view>
 
 #include "cmd/exit_codes.h"
 #include "cmd/memory_limit.h"
 #include "cmd/stop_signal.h"
+#include "cmd/train/watched_run.h"
 #include "cmd/train_report.h"
 #include "lib/base/log.h"
 #include "lib/collective/communicator.h"
@@ -60,6 +62,9 @@ int train_on_rank(const TrainOptions& options, const RunConfig& config, JobSetti
   if (on_gpu) job.gpu = backend.device.get();
   if (on_gpu && leaves_cudnn && identity.rank == 0) log_info("{}", kLeavesCudnn);
   const bool looks = options.only_looks(run), trains = !looks && !options.times.by_class;
+  std::optional<WatchedRun> watched;
+  if (trains) watched.emplace(run, identity);
+  if (watched) watched->watch(job);
   RunSummary summary;
   ModelView view;
   ClassMeasurement times;
@@ -72,7 +77,7 @@ int train_on_rank(const TrainOptions& options, const RunConfig& config, JobSetti
     else if (looks)
       view = view_model(run, communicator, backend, options.view());
     else
-      summary = run_training(run, communicator, backend, options.run);
+      summary = run_training(run, communicator, backend, watched->watched(options.run));
   });
   const int ranks = identity.world_size;
   const TrainPrinting printing{

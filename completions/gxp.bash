@@ -19,6 +19,7 @@ _gxp() {
         --master) words="" ;;
         --join-timeout) words="" ;;
         --max-restarts) words="" ;;
+        --status) words="" ;;
         --metrics) words="" ;;
         --show-data) words="" ;;
         --generate) words="" ;;

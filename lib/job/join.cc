@@ -21,6 +21,7 @@
 #include "lib/net/identity/host_identity.h"
 #include "lib/net/launch/launcher.h"
 #include "lib/net/socket/socket.h"
+#include "lib/net/store/rank_survey.h"
 #include "lib/net/store/rendezvous.h"
 #include "lib/transport/peers/inproc.h"
 #include "lib/transport/table/table.h"
@@ -117,8 +118,9 @@ void run_alone(const Environment& environment, const JobSettings& settings, Devi
                const std::function<void(Communicator&)>& work) {
   plan_for_job(settings.comm.topology, 1, {});  // one rank needs none, but is told what is wrong
   InprocWorld alone(1);
-  Communicator communicator(alone.make_transport(0), device,
-                            communicator_options(settings, own_profile(settings, environment)));
+  CommunicatorOptions options = communicator_options(settings, own_profile(settings, environment));
+  options.reporting.recorder = settings.recorder;
+  Communicator communicator(alone.make_transport(0), device, options);
   work(communicator);
 }
 
@@ -185,6 +187,22 @@ std::unique_ptr<Engine> make_engine(const JobSettings& settings, const EngineCon
   return engine.make(context);
 }
 
+// The survey reaches the server while this lives.
+class SurveyedServer {
+ public:
+  SurveyedServer(RankSurvey* survey, StoreServer* server) : survey_(survey) {
+    if (survey_ != nullptr) survey_->connect(server);
+  }
+  ~SurveyedServer() {
+    if (survey_ != nullptr) survey_->connect(nullptr);
+  }
+  SurveyedServer(const SurveyedServer&) = delete;
+  SurveyedServer& operator=(const SurveyedServer&) = delete;
+
+ private:
+  RankSurvey* survey_;
+};
+
 // run_rank() where rank 0's store brings the ranks together.
 void run_rank_by_store(const LaunchRequest& request, const Environment& environment,
                        const JobSettings& settings, Device& device,
@@ -194,12 +212,16 @@ void run_rank_by_store(const LaunchRequest& request, const Environment& environm
   const RankIdentity identity = identity_from(environment);
   set_log_rank(identity.rank);
   const Deadline joined = after_seconds(request.join_timeout_s);
-  FlightRecorder recorder(identity.rank, identity.world_size, settings.comm.flight_recorder);
+  std::optional<FlightRecorder> own;
+  if (settings.recorder == nullptr)
+    own.emplace(identity.rank, identity.world_size, settings.comm.flight_recorder);
+  FlightRecorder& recorder = own ? *own : *settings.recorder;
   Rendezvous job = join_job(identity, environment, joined, silence_limit(settings.comm));
   if (identity.rank == 0)
     log_info("{} ranks, identity from: {}", identity.world_size, to_string(identity.launcher));
   const TransportContext context = transport_context(identity, job, settings, joined);
   connect_diagnosis(*job.store, job.server.get(), recorder, settings.comm.flight_recorder);
+  const SurveyedServer surveyed(settings.survey, job.server.get());
   // All are there until the store knows why the job ends, and peers have what they were sent.
   std::list<Communicator> communicators;
   try {

@@ -16,6 +16,8 @@ namespace gxp {
 
 class Communicator;
 class Device;
+class FlightRecorder;
+class RankSurvey;
 struct CommunicatorOptions;
 struct Profile;
 struct SelectionSettings;
@@ -66,6 +68,10 @@ struct JobSettings {
   Device* gpu = nullptr;            // that this rank computes on, and outlives the job; null: none
   // To work over each in turn, in place of comm.transport; for several ranks of the native engine.
   std::vector<std::string> transports{};
+  // Of this rank, and outlives the job; null: one of the job's own.
+  FlightRecorder* recorder = nullptr;
+  // Reaches all ranks while rank 0's store serves them; null: nobody asks. Likewise.
+  RankSurvey* survey = nullptr;
 };
 
 // kConfig: the algorithm's name.

@@ -59,6 +59,7 @@ class Run {
         profiled_(parse_profile_range(config.train.profile_steps), *backend.device) {}
 
   RunSummary run() {
+    trainer_.note_data([this](bool waits) { enter(waits ? Activity::kData : Activity::kCompute); });
     start();
     int signal = 0;
     while (signal == 0 && trainer_.steps_done() < config_.train.steps) signal = step();
@@ -69,6 +70,8 @@ class Run {
   [[nodiscard]] bool leads() const { return communicator_.rank() == 0; }
   [[nodiscard]] bool resumes() const { return claim_.earlier == EarlierRun::kContinue; }
   [[nodiscard]] bool last_step() const { return trainer_.steps_done() >= config_.train.steps; }
+
+  void enter(Activity activity) { options_.enters(activity, trainer_.steps_done() + 1); }
 
   void start() {
     compare_data();
@@ -96,6 +99,7 @@ class Run {
       announce();
     }
     if (trainer_.has_validation() && config_.train.valid_every > 0 && !last_step()) {
+      enter(Activity::kEvaluate);
       summary_.valid_start = trainer_.validate();
       if (leads())
         log_info("step {}: validation loss {:.4f}", trainer_.steps_done(), *summary_.valid_start);
@@ -188,6 +192,7 @@ class Run {
     std::array<int32_t, 1> signal = {options_.stop_signal()};
     StepMetrics metrics;
     if (leads()) options_.begins_step(trainer_.steps_done() + 1);
+    enter(Activity::kCompute);
     profiled_.begin_step(trainer_.steps_done() + 1);
     metrics.result = trainer_.step(signal[0] != 0);
     profiled_.end_step(trainer_.steps_done());
@@ -203,7 +208,10 @@ class Run {
       roll_back(r);
       return signal[0];
     }
-    if (validation_due()) metrics.valid_loss = summary_.valid_end = trainer_.validate();
+    if (validation_due()) {
+      enter(Activity::kEvaluate);
+      metrics.valid_loss = summary_.valid_end = trainer_.validate();
+    }
     if (leads()) report(metrics);
     background_.check();
     const int every = config_.train.check_replicas;
@@ -214,6 +222,7 @@ class Run {
 
   // To the newest checkpoint, but not with its data: those after the step `bad` come next.
   void roll_back(const StepResult& bad) {
+    enter(Activity::kLoad);
     background_.finish();
     const uint64_t samples = trainer_.samples_consumed();
     if (config_.checkpoint.dir.empty() ||
@@ -238,6 +247,7 @@ class Run {
   }
 
   void save() {
+    enter(Activity::kSave);
     for (DirectoryLock& lock : claim_.locks) lock.keep();
     if (config_.checkpoint.async) return background_.start(trainer_);
     background_.finish();  // an export, whose checkpoint may be removed now
@@ -273,13 +283,14 @@ class Run {
     std::erase_if(metrics_,
                   [&](MetricsFile& file) { return !survive([&] { file.write(metrics); }); });
     if (events_ && !survive([&] { events_->write(metrics); })) events_.reset();
-    const bool due = r.step == 1 || last_step() || r.step % config_.train.log_every == 0;
-    if (!due && !metrics.valid_loss) return;
     const size_t recent = std::min<size_t>(seconds_.size(), 20);
     const double per_step =
-        std::accumulate(seconds_.end() - std::ptrdiff_t(recent), seconds_.end(), 0.0);
-    log_info("{}", progress_line(metrics, config_.train.steps, per_step / double(recent),
-                                 std::time(nullptr)));
+        std::accumulate(seconds_.end() - std::ptrdiff_t(recent), seconds_.end(), 0.0) /
+        double(recent);
+    options_.ends_step(metrics, per_step);
+    const bool due = r.step == 1 || last_step() || r.step % config_.train.log_every == 0;
+    if (!due && !metrics.valid_loss) return;
+    log_info("{}", progress_line(metrics, config_.train.steps, per_step, std::time(nullptr)));
   }
 
   // Missing metrics cost no checkpoint: the run goes on without the file. Whether `write` did.
@@ -304,6 +315,7 @@ class Run {
   }
 
   RunSummary finish(int signal) {
+    enter(Activity::kSave);
     background_.finish();
     summary_.signal = signal;
     summary_.steps = trainer_.steps_done();
@@ -313,8 +325,10 @@ class Run {
                           config_.train.grad_accum * communicator_.world_size();
     summary_.tokens_per_s = seconds > 0 ? tokens / seconds : 0;
     summary_.peak_bytes = backend_.device->tracker().peak().total();
-    if (options_.generation.count > 0 && signal == 0 && (leads() || trainer_.is_sharded()))
+    if (options_.generation.count > 0 && signal == 0 && (leads() || trainer_.is_sharded())) {
+      enter(Activity::kGenerate);
       summary_.generated = generate(trainer_.model(), options_.generation);
+    }
     return summary_;
   }
 
@@ -356,6 +370,7 @@ RunSummary run_training(const RunConfig& config, Communicator& communicator, Bac
                         const RunOptions& options) {
   const RunDirectories directories = directories_of(config, options.metrics_path);
   DirectoryClaim claimed = claim(directories, options, communicator);
+  options.enters(Activity::kLoad, 0);
   return Run(config, communicator, backend, options, directories, claimed).run();
 }
 

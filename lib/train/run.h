@@ -7,7 +7,9 @@
 #include <string>
 
 #include "lib/ckpt/named_tensors.h"
+#include "lib/collective/flight/activity.h"
 #include "lib/config/run_config.h"
+#include "lib/train/metrics.h"
 #include "lib/train/model/generation.h"
 #include "lib/train/run_directories.h"
 #include "lib/train/step/backend.h"
@@ -29,6 +31,12 @@ struct RunOptions {
   // Called on rank 0 when the directories are the job's, and as each step begins.
   std::function<void()> owns_directories = [] {};
   std::function<void(int64_t)> begins_step = [](int64_t) {};
+  // Called on each rank: what it does from now on, in the step with this number, and on rank 0 what a
+  // step has come to, with a recent average of the seconds of a step. From this thread or from that
+  // of a lane, one at a time. Not called before the directories are the job's.
+  std::function<void(Activity, int64_t step)> enters = [](Activity, int64_t) {};
+  std::function<void(const StepMetrics&, double seconds)> ends_step = [](const StepMetrics&,
+                                                                         double) {};
 };
 
 struct RunSummary {

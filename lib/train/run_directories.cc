@@ -236,6 +236,13 @@ void DirectoryLock::keep() {
   *this = DirectoryLock(directory_, 0ms);
 }
 
+std::string holder_of(const std::string& directory) {
+  const std::string path = directory + "/" + kLockName;
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  if (!file.valid() || try_lock(file.get(), Deadline::after(0ms)) != EWOULDBLOCK) return "";
+  return read_holder(file.get());
+}
+
 void prepare_directory(const std::string& path) {
   create_directory(path);
   if (::access(path.c_str(), W_OK) != 0)

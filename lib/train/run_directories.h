@@ -34,6 +34,9 @@ class DirectoryLock {
   Fd fd_;
 };
 
+// "process 12 on host a" of the run that holds the directory's lock; "": none does.
+std::string holder_of(const std::string& directory);
+
 struct RunDirectories {
   std::string checkpoints;  // "": none
   std::string records;      // of resolved.toml and metrics.jsonl, of one run; "": none

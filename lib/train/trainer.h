@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "lib/config/run_config.h"
@@ -57,6 +58,8 @@ class Trainer {
   // From now on a GPU's kernels are recorded as CUDA graphs, one for each operation that launches
   // the same kernels in every step; the bits do not change. Before the first step.
   void record_graphs(WithoutRecording otherwise);
+  // `note` is called in each step, before and after this rank waits for its data. Before the first.
+  void note_data(std::function<void(bool waits)> note) { running_.notes_data = std::move(note); }
 
   [[nodiscard]] RankModel& model() { return model_; }
   // The weights and the optimizer state that this rank holds.

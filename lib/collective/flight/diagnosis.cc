@@ -334,6 +334,21 @@ std::optional<std::pair<int, int>> find_missing(const WaitGraph& ranks,
 
 }  // namespace
 
+std::vector<RankReport> read_answers(const std::vector<RankAnswer>& answers) {
+  std::vector<RankReport> reports(answers.size());
+  for (size_t rank = 0; rank < answers.size(); ++rank) {
+    reports[rank].kind = answers[rank].kind;
+    try {
+      const std::string source = fmt::format("of rank {}", rank);
+      if (!answers[rank].state.empty())
+        reports[rank].record = parse_flight_record(answers[rank].state, source);
+    } catch (const Error&) {
+      // As if it had no recorder: the verdict says so.
+    }
+  }
+  return reports;
+}
+
 std::optional<Finding> diagnose(std::span<const RankReport> reports, int asked_by) {
   const WaitGraph ranks(reports);
   if (auto mismatch = find_mismatch(ranks)) return mismatch;
@@ -356,19 +371,8 @@ void connect_diagnosis(Store& store, StoreServer* server, const FlightRecorder& 
                        const std::string& directory) {
   store.on_inquiry([&recorder] { return recorder.image(); });
   if (server == nullptr) return;
-  const auto read_answers = [](const std::vector<RankAnswer>& answers, int asked_by) {
-    std::vector<RankReport> reports(answers.size());
-    for (size_t rank = 0; rank < answers.size(); ++rank) {
-      reports[rank].kind = answers[rank].kind;
-      try {
-        const std::string source = fmt::format("of rank {}", rank);
-        if (!answers[rank].state.empty())
-          reports[rank].record = parse_flight_record(answers[rank].state, source);
-      } catch (const Error&) {
-        // As if it had no recorder: the verdict says so.
-      }
-    }
-    return diagnose(reports, asked_by);
+  const auto explain = [](const std::vector<RankAnswer>& answers, int asked_by) {
+    return diagnose(read_answers(answers), asked_by);
   };
   const auto describe_lost = [directory](int rank) -> std::string {
     if (directory.empty()) return "";
@@ -379,7 +383,7 @@ void connect_diagnosis(Store& store, StoreServer* server, const FlightRecorder& 
       return "";  // it was on another host, or had no recorder
     }
   };
-  server->set_diagnostics({read_answers, describe_lost});
+  server->set_diagnostics({explain, describe_lost});
 }
 
 }  // namespace gxp

@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "lib/collective/flight/flight_record.h"
 #include "lib/collective/flight/flight_recorder.h"
@@ -28,6 +29,9 @@ struct RankReport {
   RankAnswer::Kind kind = RankAnswer::Kind::kSilent;
   std::optional<FlightRecord> record;  // of one that answers; none if it has no recorder
 };
+
+// What the ranks have answered, by rank. An answer that is no flight record counts as none.
+std::vector<RankReport> read_answers(const std::vector<RankAnswer>& answers);
 
 // Nothing if no rank is in an operation. `ranks` by rank. The finding is not settled while as many
 // ranks have made one call as another, and others are still to come. Pure.

@@ -59,7 +59,9 @@ std::function<void()> ForwardBackward::bind(const Op& op) {
 
 // Every rank counts the targets of all ranks' micro-batches, so all fail alike where there are none.
 void ForwardBackward::next_batch(int micro, const BatchTensors& batch) {
+  step_.notes_data(true);
   const uint64_t sample = loader_.next(batch, Deadline::after(kDataTimeout));
+  step_.notes_data(false);
   first_tokens_[size_t(micro)] = sample * sharded_.plan.shape.positions;
   StepResult& result = step_.result;
   result.targets = loader_.step_targets();

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace gxp {
@@ -36,6 +37,8 @@ struct RunningStep {
   int64_t update = 1;          // number of this update, without skipped steps
   double gradient_factor = 1;  // clipping, divided by the loss scale
   std::chrono::steady_clock::time_point clipped_at;
+  // Called before and after the rank waits for its data.
+  std::function<void(bool waits)> notes_data = [](bool) {};
 };
 
 }  // namespace gxp

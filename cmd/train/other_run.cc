@@ -1,0 +1,55 @@
+#include "cmd/train/other_run.h"
+
+#include <CLI/CLI.hpp>
+
+#include "cmd/exit_codes.h"
+#include "lib/base/error.h"
+#include "lib/base/text/visible_text.h"
+#include "lib/job/status/status_socket.h"
+#include "lib/train/run_directories.h"
+
+namespace gxp {
+namespace {
+
+// The option, and --format, are all that the command line has. kUsage.
+void check_only(const CLI::App& app, const std::string& name) {
+  for (const CLI::Option* option : app.get_options())
+    if (option->count() > 0 && option->get_name() != name && option->get_name() != "--format")
+      fail(ErrorKind::kUsage, "{}: it trains nothing, so {} has no effect; leave it out", name,
+           option->get_name());
+}
+
+int show_status(const std::string& directory, Format format) {
+  const auto text = ask_status(directory, format);
+  if (text) {
+    print_now(*text);
+    return kExitOk;
+  }
+  const std::string holder = holder_of(directory);
+  if (holder.empty())
+    fail(ErrorKind::kIo,
+         "ask for the status of the run in {}: no run is there; give the checkpoint.dir of a run "
+         "that trains now, or its train.run_dir if it writes no checkpoints",
+         directory);
+  fail(ErrorKind::kIo,
+       "ask for the status of the run in {}: {} holds the directory but does not answer here; if "
+       "that is another host, ask there; if train.run_dir is the directory, give checkpoint.dir",
+       directory, visible(holder));
+}
+
+}  // namespace
+
+void add_other_run_options(CLI::App& app, OtherRunRequest& request) {
+  app.add_option("--status", request.status_dir,
+                 "Show how the run is doing whose checkpoint.dir, or else run_dir, is DIR")
+      ->type_name("DIR");
+}
+
+std::optional<int> show_other_run(const OtherRunRequest& request, const CLI::App& app,
+                                  Format format) {
+  if (request.status_dir.empty()) return std::nullopt;
+  check_only(app, "--status");
+  return show_status(request.status_dir, format);
+}
+
+}  // namespace gxp
