@@ -1,4 +1,4 @@
-// `gxp train --status`.
+// `gxp train --status`, and the warnings about stragglers.
 #include <sys/stat.h>
 
 #include <chrono>
@@ -153,6 +153,30 @@ TEST_CASE("where no run is, there is no status", "[cmd]") {
   const Outcome again = job->run.run({"--overwrite"});
   CAPTURE(again.err);
   CHECK(again.code == 0);
+}
+
+TEST_CASE("a rank that keeps the others waiting is told once", "[cmd]") {
+  const int rank = GENERATE(0, 2);
+  CAPTURE(rank);
+  LongRun job({"--set", "train.valid_every=0"});
+  REQUIRE(job.has_steps(20));
+  ::usleep(500'000);  // the ranks have introduced themselves
+  REQUIRE(signal_rank(job.run.path("run.toml"), rank, SIGSTOP));
+  ::usleep(2'500'000);
+  REQUIRE(signal_rank(job.run.path("run.toml"), rank, SIGCONT));
+  const size_t steps = job.run.metrics().size();
+  REQUIRE(job.has_steps(steps + 20));
+  ::usleep(600'000);
+  job.process.signal(SIGTERM);
+  const std::string err = job.process.end().err;
+  CAPTURE(err);
+  const std::string start =
+      "warn straggler: rank " + std::to_string(rank) + " on host " + host_name();
+  const size_t at = err.find(start);
+  REQUIRE(at != std::string::npos);
+  const std::string line = err.substr(at, err.find('\n', at) - at);
+  CHECK((contains(line, " for 2.") || contains(line, " for 3.")));
+  CHECK(err.find("straggler", at + start.size()) == std::string::npos);
 }
 
 }  // namespace gxp

@@ -17,7 +17,6 @@ namespace gxp {
 namespace {
 
 constexpr std::chrono::milliseconds kAskFor{80};  // of the 200 ms within which a status comes
-constexpr std::chrono::milliseconds kLookEvery{250};
 constexpr int kMostIntroductions = 20;
 
 }  // namespace
@@ -65,7 +64,7 @@ void StatusServer::watch(const std::stop_token& stop) {
   std::optional<StatusSocket> socket;
   take_socket(socket, false);
   bool owns = false;
-  Deadline look = Deadline::after(kLookEvery);
+  Deadline look = Deadline::after(StragglerWatch::kLookEvery);
   const auto answer = [this](Format format) {
     const Report report = describe_job(sources_.facts, ask());
     return format == Format::kText  ? to_text(report)
@@ -85,8 +84,8 @@ void StatusServer::watch(const std::stop_token& stop) {
     if (entries[0].revents != 0) ::eventfd_read(wake_.get(), &woken);
     if (entries[1].revents != 0) socket->serve(answer);
     if (!look.expired()) continue;
-    introduce_ranks();
-    look = Deadline::after(kLookEvery);
+    look_for_stragglers();
+    look = Deadline::after(StragglerWatch::kLookEvery);
   }
 }
 
@@ -107,14 +106,16 @@ JobAnswers StatusServer::ask() {
   return answers;
 }
 
-// So that a rank that hangs later can be named.
-void StatusServer::introduce_ranks() {
-  const size_t ranks = size_t(own_record().world_size);
-  if (sources_.facts.steps_made == 0 || known_.size() >= ranks ||
-      introductions_ == kMostIntroductions)
-    return;
-  ++introductions_;
-  (void)ask();
+void StatusServer::look_for_stragglers() {
+  const FlightRecord own = own_record();
+  // So that a rank that hangs later can be named.
+  if (sources_.facts.steps_made > 0 && known_.size() < size_t(own.world_size) &&
+      introductions_ < kMostIntroductions) {
+    ++introductions_;
+    (void)ask();
+  }
+  if (const auto text = stragglers_.look(own, sources_.facts, [this] { return ask(); }))
+    log_warn("straggler: {}", *text);
 }
 
 }  // namespace gxp

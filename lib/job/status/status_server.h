@@ -1,5 +1,5 @@
 // A thread of rank 0's process that watches the job: it answers `gxp train --status`, also while the
-// job hangs. It takes no lock that training holds.
+// job hangs, and warns of stragglers. It takes no lock that training holds.
 #pragma once
 
 #include <atomic>
@@ -12,6 +12,7 @@
 #include "lib/collective/flight/flight_recorder.h"
 #include "lib/job/status/status_report.h"
 #include "lib/job/status/status_socket.h"
+#include "lib/job/status/straggler_watch.h"
 #include "lib/job/status/training_facts.h"
 #include "lib/net/store/rank_survey.h"
 
@@ -42,12 +43,13 @@ class StatusServer {
   void watch(const std::stop_token& stop);
   [[nodiscard]] JobAnswers ask();
   [[nodiscard]] FlightRecord own_record() const;
-  void introduce_ranks();
+  void look_for_stragglers();
 
   const std::string directory_;
   const JobSources sources_;
   std::atomic<bool> owns_directory_ = false;
   Fd wake_;  // an eventfd: the thread has something to see
+  StragglerWatch stragglers_;
   std::map<int, ProcessPlace> known_;  // of all ranks, once they have answered
   int introductions_ = 0;              // how often all were asked who they are
   std::jthread thread_;                // last: it uses all above
