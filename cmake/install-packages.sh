@@ -5,7 +5,7 @@ set -eu
 
 packages_for() {
   case $1 in
-    build) echo g++ cmake ninja-build pkg-config libfmt-dev libcli11-dev libtomlplusplus-dev libsodium-dev libxxhash-dev nlohmann-json3-dev libpugixml-dev libyaml-cpp-dev libdeflate-dev libpcre2-dev libutf8proc-dev libsimdjson-dev zlib1g-dev libzstd-dev libisal-dev libprotozero-dev liburing-dev libibverbs-dev ;;
+    build) echo g++ cmake ninja-build pkg-config libfmt-dev libcli11-dev libtomlplusplus-dev libsodium-dev libxxhash-dev nlohmann-json3-dev libpugixml-dev libyaml-cpp-dev libdeflate-dev libpcre2-dev libutf8proc-dev libsimdjson-dev zlib1g-dev libzstd-dev libisal-dev libdw-dev libprotozero-dev liburing-dev libibverbs-dev ;;
     test) echo catch2 libboost-context-dev nftables ;;
     demo) echo fortunes ;;  # 2.5 MB of English text
     rdma) echo qemu-system-x86 busybox-static cpio kmod iproute2 xz-utils libibverbs1 ibverbs-providers ;;

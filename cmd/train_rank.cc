@@ -63,12 +63,13 @@ int train_on_rank(const TrainOptions& options, const RunConfig& config, JobSetti
   if (on_gpu && leaves_cudnn && identity.rank == 0) log_info("{}", kLeavesCudnn);
   const bool looks = options.only_looks(run), trains = !looks && !options.times.by_class;
   std::optional<WatchedRun> watched;
-  if (trains) watched.emplace(run, identity);
+  if (trains) watched.emplace(run, identity, environment);
   if (watched) watched->watch(job);
   RunSummary summary;
   ModelView view;
   ClassMeasurement times;
-  run_rank(options.launch, environment, job, backend.host(), [&](Communicator& communicator) {
+  const auto work = [&](Communicator& communicator) {
+    if (watched) watched->joined(communicator);
     // Before all ranks have come, there is nothing to save.
     if (trains) catch_stop_signals(identity.launcher != LauncherKind::kGxp);
     check_free_memory(options, run, planned, *backend.device, communicator);
@@ -78,7 +79,13 @@ int train_on_rank(const TrainOptions& options, const RunConfig& config, JobSetti
       view = view_model(run, communicator, backend, options.view());
     else
       summary = run_training(run, communicator, backend, watched->watched(options.run));
-  });
+  };
+  try {
+    run_rank(options.launch, environment, job, backend.host(), work);
+  } catch (const std::exception& error) {
+    if (watched) watched->report_failure(error.what());
+    throw;
+  }
   const int ranks = identity.world_size;
   const TrainPrinting printing{
       options.format, reads_bytes(run),

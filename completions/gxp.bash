@@ -20,6 +20,7 @@ _gxp() {
         --join-timeout) words="" ;;
         --max-restarts) words="" ;;
         --status) words="" ;;
+        --explain-failure) words="" ;;
         --metrics) words="" ;;
         --show-data) words="" ;;
         --generate) words="" ;;

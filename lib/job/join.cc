@@ -221,6 +221,7 @@ void run_rank_by_store(const LaunchRequest& request, const Environment& environm
     log_info("{} ranks, identity from: {}", identity.world_size, to_string(identity.launcher));
   const TransportContext context = transport_context(identity, job, settings, joined);
   connect_diagnosis(*job.store, job.server.get(), recorder, settings.comm.flight_recorder);
+  if (settings.on_verdict) job.store->set_witness(settings.on_verdict);
   const SurveyedServer surveyed(settings.survey, job.server.get());
   // All are there until the store knows why the job ends, and peers have what they were sent.
   std::list<Communicator> communicators;

@@ -11,6 +11,7 @@
 #include "lib/config/run_config.h"
 #include "lib/net/identity/identity.h"
 #include "lib/net/store/configuration.h"
+#include "lib/net/store/verdict.h"
 
 namespace gxp {
 
@@ -72,6 +73,8 @@ struct JobSettings {
   FlightRecorder* recorder = nullptr;
   // Reaches all ranks while rank 0's store serves them; null: nobody asks. Likewise.
   RankSurvey* survey = nullptr;
+  // Called once the job has failed, on a thread of the store's, before waits are interrupted.
+  std::function<void(const FailureVerdict&)> on_verdict{};
 };
 
 // kConfig: the algorithm's name.

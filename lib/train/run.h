@@ -33,7 +33,8 @@ struct RunOptions {
   std::function<void(int64_t)> begins_step = [](int64_t) {};
   // Called on each rank: what it does from now on, in the step with this number, and on rank 0 what a
   // step has come to, with a recent average of the seconds of a step. From this thread or from that
-  // of a lane, one at a time. Not called before the directories are the job's.
+  // of a lane, one at a time. Not called before the directories are the job's;
+  // rank 0 is the first to load.
   std::function<void(Activity, int64_t step)> enters = [](Activity, int64_t) {};
   std::function<void(const StepMetrics&, double seconds)> ends_step = [](const StepMetrics&,
                                                                          double) {};

@@ -2,7 +2,7 @@
 # run_examples.sh GXP SOURCE: every example of README.md and of the man pages that begins with gxp works as it stands, where
 # a run of gxp.toml(5)'s run file has ended; a document's examples run in their order. The environment makes the model
 # tiny. Examples for several hosts are left out, and what depends on the health of
-# this one or on a run that still trains. Every run file in examples/ loads.
+# this one or on a run that still trains or has failed. Every run file in examples/ loads.
 set -eu
 gxp=$1
 source=$2
@@ -21,7 +21,7 @@ literal_text() {
 # messages and many repetitions are left to who reads the figures. Two ranks measure in place of four, which two CPUs with
 # other tests run slowly.
 examples() {
-  literal_text "$1" | sed -n -e 's/^\$ //' -e '/--nnodes/d' -e '/--status/d' -e '/^gxp topo doctor/d' -e 's/--tolerance [0-9]*%/--tolerance 1000000000%/' \
+  literal_text "$1" | sed -n -e 's/^\$ //' -e '/--nnodes/d' -e '/--status/d' -e '/--explain-failure/d' -e '/^gxp topo doctor/d' -e 's/--tolerance [0-9]*%/--tolerance 1000000000%/' \
     -e 's/-e [1-9][0-9]*M/-e 64K/' -e '/^gxp allreduce-test/s/--nproc 4/--nproc 2/' -e 's/--calibrate/& -e 64K/' \
     -e '/^gxp allreduce-test/{/ -n /!s/--nproc 2/& -n 5/g;}' -e '/^gxp /p'
 }

@@ -256,8 +256,9 @@ FlightRecord read_flight_record(const std::string& path) {
   const flight::Words after = copy();
   if (before.size() != middle.size() || middle.size() != after.size())
     fail(ErrorKind::kCorrupt, "{}: it shrinks", act);
-  FlightRecord record = parse_flight_record(flight::settle(before, std::move(middle), after), path);
-  if (record.host == host_identity())
+  const std::string image = flight::settle(before, std::move(middle), after);
+  FlightRecord record = parse_flight_record(image, path);
+  if (record.host == host_identity() && word_at(image, flight::kTakenAt) == 0)
     record.taken_ns = std::chrono::steady_clock::now().time_since_epoch().count();
   return record;
 }

@@ -99,8 +99,8 @@ struct FlightRecord {
   size_t unreadable = 0;  // entries left out: half-written or with impossible values
 };
 
-// Throws kIo, or kCorrupt with what is wrong. A record of this host is taken now; one of another,
-// when its last operation was entered or left.
+// Throws kIo, or kCorrupt with what is wrong. A record that a recorder of this host keeps is taken
+// now; one of another, when its last operation was entered or left; an image() when it was made.
 FlightRecord read_flight_record(const std::string& path);
 // `source` is for messages. Throws kCorrupt.
 FlightRecord parse_flight_record(std::string_view image, std::string_view source);

@@ -388,6 +388,12 @@ void Store::handle(Frame frame) {
 // The store serves no more, because of `verdict` or in good order. What comes first counts.
 void Store::end(std::optional<FailureVerdict> verdict) {
   std::vector<std::function<void(const FailureVerdict&)>> alarms;
+  std::function<void(const FailureVerdict&)> witness;
+  {
+    const std::lock_guard lock(mutex_);
+    if (verdict && !ended_ && !closing_) witness.swap(witness_);
+  }
+  if (witness) witness(*verdict);
   {
     const std::lock_guard lock(mutex_);
     if (!ended_ && !closing_) verdict_ = std::move(verdict);

@@ -88,6 +88,13 @@ class Store {
   // callable until close() and must call neither close() nor the destructor.
   void on_abort(std::function<void(const FailureVerdict&)> alarm);
 
+  // `witness` is called once, with the verdict, before anyone else here learns of it; at most one,
+  // from the start. Otherwise as an alarm; it must return soon.
+  void set_witness(std::function<void(const FailureVerdict&)> witness) {
+    const std::lock_guard lock(mutex_);
+    witness_ = std::move(witness);
+  }
+
   // Says goodbye: this rank ends in good order.
   void close() noexcept;
 
@@ -134,6 +141,7 @@ class Store {
   std::map<uint32_t, std::optional<std::string>> answers_;  // empty: still awaited
   std::optional<FailureVerdict> verdict_;
   std::vector<std::function<void(const FailureVerdict&)>> alarms_;
+  std::function<void(const FailureVerdict&)> witness_;
   bool ended_ = false;    // no more answers will come
   bool closing_ = false;  // the end of the connection is our own doing
 
