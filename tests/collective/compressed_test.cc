@@ -172,6 +172,74 @@ TEST_CASE("with error feedback 200 steps lose no more than the last one", "[coll
   CHECK(error_after(false) > 3 * with_feedback);
 }
 
+// What rank r holds of `steps` reduce-scatters of one buffer, added up: its chunk of each.
+std::vector<double> scattered_sums(HostGroups& groups, Device& device, const Codec& codec,
+                                   size_t count, int steps) {
+  const int rank = groups.all->rank();
+  CompressedSum sum(codec, {Collective::kReduceScatter, count}, DType::kF32, groups);
+  const Buffer slots = device.allocate(sum.slots_bytes(), MemoryKind::kCommunication);
+  Floats residual(sum.residual_count());
+  const size_t chunk = count / static_cast<size_t>(groups.all->world_size());
+  std::vector<double> sums(chunk);
+  for (int step = 0; step < steps; ++step) {
+    Floats x = gradient(rank, count, step);
+    sum.run(memory_of(x), ReduceOp::kSum, {slots.memory(), residual.data()});
+    for (size_t i = 0; i < chunk; ++i) sums[i] += double(x[static_cast<size_t>(rank) * chunk + i]);
+  }
+  return sums;
+}
+
+std::vector<double> joined_chunks(const std::vector<std::vector<double>>& chunks) {
+  std::vector<double> all;
+  for (const auto& chunk : chunks) all.insert(all.end(), chunk.begin(), chunk.end());
+  return all;
+}
+
+TEST_CASE("a reduce-scatter in a codec leaves each rank its chunk of the sum", "[collective]") {
+  const HostsAndRanks world = GENERATE(from_range(kHostsAndRanks));
+  const size_t chunk = GENERATE(0, 1, 129, 515);
+  const int steps = GENERATE(1, 40);
+  CAPTURE(world.hosts, world.ranks_of_host, chunk, steps);
+  const size_t count = chunk * static_cast<size_t>(world.size());
+  for (const Codec& codec : codecs()) {
+    CAPTURE(codec.name);
+    const auto chunks = run_on(world, [&](HostGroups& groups, Device& device) {
+      return scattered_sums(groups, device, codec, count, steps);
+    });
+    // Of 40 steps no more than of one: what a step lacks, the next one adds.
+    CHECK(largest_difference(joined_chunks(chunks), exact_sum(world.size(), count, steps)) <=
+          1.3 * bound_of(codec, world) + 1e-5);
+  }
+}
+
+TEST_CASE("a reduce-scatter is refused among ranks that are not numbered by host", "[collective]") {
+  CHECK(contains(
+      error_of([] {
+        run_ranks(4, [](Communicator& comm) {
+          HostGroups groups = split_by_host(comm, std::vector{0, 1, 0, 1});
+          CompressedSum(*find_codec("int8"), {Collective::kReduceScatter, 8}, DType::kF32, groups);
+          return 0;
+        });
+      }),
+      "number the ranks host by host, or use no codec"));
+}
+
+TEST_CASE("one host adds what is pending to the next sum, once", "[collective]") {
+  const Collective collective = GENERATE(Collective::kAllReduce, Collective::kReduceScatter);
+  const auto firsts = run_on({1, 2}, [&](HostGroups& groups, Device&) {
+    CompressedSum sum(*find_codec("int8"), {collective, 8, 8}, DType::kF32, groups);
+    Floats residual(sum.residual_count(), 0.5f);
+    Floats twice;
+    for (int call = 0; call < 2; ++call) {
+      Floats x(8, 1.0f);
+      sum.run(memory_of(x), ReduceOp::kSum, {{}, residual.data()});
+      twice.push_back(x[size_t(groups.all->rank()) * 4]);
+    }
+    return twice;
+  });
+  for (const Floats& twice : firsts) CHECK(twice == Floats{2.5f, 2});
+}
+
 // Gradient descent, with falling rates, on the mean over ranks of |w - target of the rank|^2 / 2;
 // the distance to the optimum, the mean of the targets, after `steps`.
 double distance_after(const Codec& codec, int steps) {
