@@ -38,7 +38,7 @@ class RankPlanner {
         limit_(limit) {}
 
   [[nodiscard]] RunPlan plan(const RunConfig& run) const {
-    return limit_.plan(settings_on(run, ranks_), ranks_.world_size());
+    return limit_.plan(settings_on(run, ranks_), {ranks_.world_size(), ranks_.nnodes});
   }
   [[nodiscard]] DeviceTerms terms(const RunConfig& run, const RunPlan& plan) const {
     return terms_of_device(run, plan, limit_.on_gpu);

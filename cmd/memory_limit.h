@@ -17,7 +17,7 @@ struct MemoryLimit {
   std::string source;  // "train.device_memory_bytes", "free on cuda:0"
   bool on_gpu = false;
   bool is_free = false;  // all that there is: the reserve of DeviceTerms must fit, too
-  RunPlan (*plan)(const RunConfig& run, int world_size) = plan_run;
+  RunPlan (*plan)(const RunConfig& run, const RanksOnHosts& ranks) = plan_run;
 };
 
 // The device memory that a rank needs: its planned peak, plus the reserve if the limit includes it.

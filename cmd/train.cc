@@ -44,10 +44,6 @@ void check_usable(const TrainOptions& options, const RunConfig& run) {
     fail(ErrorKind::kUsage,
          "--evaluate: the run has no validation data; name files in data.valid, or set "
          "data.validation_split");
-  if (run.comm.codec != "none") {
-    fail(ErrorKind::kConfig, "comm.codec {}: train does not compress gradients; leave it at none",
-         run.comm.codec);
-  }
 }
 
 // What is generated, and in text also how it is printed as it comes.

@@ -24,9 +24,9 @@ constexpr std::array kDTypes = {
     DTypeRow{"F8_E5M2", 1},     DTypeRow{"I8", 1},      DTypeRow{"U8", 1},
     DTypeRow{"BOOL", 1}};
 
-constexpr std::array<std::string_view, 8> kRoles = {"weight",        "adam_m",       "adam_v",
-                                                    "momentum",      "row_means",    "column_means",
-                                                    "adam_m_scales", "adam_v_scales"};
+constexpr std::array<std::string_view, 9> kRoles = {
+    "weight",       "adam_m",        "adam_v",        "momentum",      "row_means",
+    "column_means", "adam_m_scales", "adam_v_scales", "codec_residual"};
 
 }  // namespace
 

@@ -59,7 +59,8 @@ enum class Role : uint8_t {
   kRowMeans,
   kColumnMeans,
   kAdamMScales,
-  kAdamVScales
+  kAdamVScales,
+  kCodecResidual
 };
 // "weight", "adam_m", "adam_v", "momentum", "row_means", ...
 std::string_view to_string(Role role);

@@ -88,8 +88,10 @@ struct CommConfig {
           "GPU. \"\": rings in rank order, one group per host.",
           anything, {"--topology", "FILE"});
     field("codec", &S::codec,
-          "Compression of floating-point sums and averages between hosts, in allreduce-test "
-          "only; loses precision. Nothing is compressed within a host or by train.",
+          "Compression of sums between hosts; loses precision. train: gradients, with error "
+          "feedback, which adds what a step could not send to the next one. allreduce-test: "
+          "floating-point sums and averages. Nothing is compressed within a host. With a codec, "
+          "a run's bits depend on parallel.bucket_bytes, too.",
           one_of(codec_names()), {"--codec", ""});
   }
 

@@ -240,6 +240,41 @@ std::string graphs_repeat(const RunConfig& run) {
   return "must be off or auto with lora.dropout, whose numbers differ in each step; is on";
 }
 
+bool compresses(const RunConfig& run) { return run.comm.codec != "none"; }
+
+// A codec's blocks, and what it leaves pending, follow the ranks.
+std::string codec_follows_the_ranks(const RunConfig& run) {
+  if (!compresses(run) || run.train.deterministic != Determinism::kAnyWorldSize) return "";
+  return fmt::format(
+      "must be none with train.deterministic any-world-size, is {}: what a codec rounds depends on "
+      "the number of ranks and hosts",
+      run.comm.codec);
+}
+
+// What is pending would be scaled by another step's scale.
+std::string codec_has_no_scale(const RunConfig& run) {
+  if (!compresses(run) || run.train.precision != NumberType::kFp16) return "";
+  return fmt::format(
+      "must be none with train.precision fp16, is {}: error feedback would add gradients of "
+      "different loss scales; use bf16",
+      run.comm.codec);
+}
+
+// What is pending has gone into the bad step's gradients, and the bad ones into what is pending.
+std::string codec_skips_no_step(const RunConfig& run) {
+  if (!compresses(run) || run.train.bad_step != BadStep::kSkip) return "";
+  return fmt::format(
+      "must be none with train.bad_step skip, is {}: error feedback would carry part of a bad "
+      "step's gradients into the next one; use stop or roll-back",
+      run.comm.codec);
+}
+
+std::string codec_computes_on_cpus(const RunConfig& run) {
+  if (!compresses(run) || run.train.device != TrainDevice::kCuda) return "";
+  return fmt::format("must be none with train.device cuda, is {}: gradients are compressed on CPUs",
+                     run.comm.codec);
+}
+
 constexpr Rule kRules[] = {
     {"model.heads", "model.hidden", heads_divide_hidden},
     {"model.kv_heads", "model.heads", kv_heads_divide_heads},
@@ -271,6 +306,10 @@ constexpr Rule kRules[] = {
     {"offload.path", "offload.optimizer", files_have_a_path},
     {"lr_schedule.min_lr", "optim.lr", min_lr_below_lr},
     {"lr_schedule.warmup_steps", "lr_schedule.total_steps", warmup_fits_schedule},
+    {"comm.codec", "train.deterministic", codec_follows_the_ranks},
+    {"comm.codec", "train.precision", codec_has_no_scale},
+    {"comm.codec", "train.bad_step", codec_skips_no_step},
+    {"comm.codec", "train.device", codec_computes_on_cpus},
     {"checkpoint.every", "checkpoint.dir", saving_has_directory},
     {"checkpoint.export", "checkpoint.dir", export_has_directory},
 };

@@ -29,6 +29,8 @@ struct StepShape {
   int shard_size = 0;  // ranks of a shard group, a divisor of world_size; 0: all
   // Replicas share the optimizer's work and memory too.
   bool optimizer_over_replicas = false;
+  int hosts = 1;           // of the ranks, equally many on each; divides world_size
+  std::string codec = {};  // of sums of gradients between them; "": none
   uint64_t bucket_bytes = 25u << 20;
   // Micro-batches' gradients are added on each rank and reduced once a step, so all of them are
   // held; else, where gradients are sharded, each micro-batch's are reduced and only shards held.
@@ -62,7 +64,8 @@ struct StepShape {
 inline int sums_completed(int micro) { return std::countr_zero(unsigned(micro) + 1); }
 
 inline RankGroups groups_of(const StepShape& shape) {
-  return {shape.world_size, shape.shard_size > 0 ? shape.shard_size : shape.world_size};
+  return {shape.world_size, shape.shard_size > 0 ? shape.shard_size : shape.world_size,
+          shape.hosts};
 }
 
 // The program, and the buckets that its operations' `bucket` indexes.

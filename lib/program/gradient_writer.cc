@@ -26,6 +26,12 @@ void GradientWriter::make_buffer() {
   const size_t count = inputs_.layout.trained_count / size_t(program.gradient_shards);
   program.gradients = writer_.persistent("gradients", MemoryKind::kGradients,
                                          count * size_of(shape_.gradients), shape_.gradients);
+  if (shape_.codec.empty() || shape_.world_size == 1) return;
+  program.codec = shape_.codec;
+  const size_t ranks_of_host = size_t(shape_.world_size / shape_.hosts);
+  program.residuals =
+      writer_.persistent("codec residuals", MemoryKind::kCommunication,
+                         inputs_.layout.trained_count / ranks_of_host * sizeof(float), DType::kF32);
 }
 
 bool GradientWriter::departs(int micro) const {
@@ -159,6 +165,19 @@ void GradientWriter::reduce_wrap(int wrap, int micro, RankGroup group, const Fla
   op.micro = micro;
   op.gradients.own = message;
   writer_.use_view(op, message, inputs_.wrap(wrap).flat.count, true);
+  const bool last = group == RankGroup::kReplicas || inputs_.groups.replicas() == 1;
+  if (last) compress(op, inputs_.wrap(wrap).flat);
+}
+
+// Each host has a residual for every element, which its ranks hold equal parts of. Sums within a
+// host alone are exact; where a shard group is smaller than the world, the sum over replicas is the
+// one between hosts.
+void GradientWriter::compress(Op& op, const Range& flat) {
+  const BufferId residuals = writer_.program.residuals;
+  if (residuals == kNoBuffer) return;
+  const size_t ranks_of_host = size_t(shape_.world_size / shape_.hosts);
+  op.gradients.residual = {residuals, flat.begin / ranks_of_host};
+  writer_.use_view(op, op.gradients.residual, flat.count / ranks_of_host, true);
 }
 
 void GradientWriter::reduce(int bucket) {
@@ -171,6 +190,7 @@ void GradientWriter::reduce(int bucket) {
   writer_.use_view(op, op.gradients.own, flat.count, true);
   op.gradients.keeps = op.gradients.own.buffer != kept;
   if (op.gradients.keeps) writer_.use_elements(op, kept, flat, true);
+  compress(op, flat);
 }
 
 }  // namespace gxp

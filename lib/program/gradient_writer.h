@@ -65,6 +65,8 @@ class GradientWriter {
   FlatView write(Op& op, const UnitPart& part);
   void add_in_pairs(int wrap, int micro, const FlatView& written);
   void add(int wrap, int micro, const Sum& sum);
+  // Marks the sum as compressed between hosts where that is asked for; `flat`: of the gradients.
+  void compress(Op& op, const Range& flat);
   void reduce_wrap(int wrap, int micro, RankGroup group, const FlatView& message);
 
   ProgramWriter& writer_;

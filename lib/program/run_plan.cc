@@ -54,6 +54,25 @@ void make_independent_of_world_size(const RunConfig& config, StepShape& shape) {
   shape.add_in_pairs = true;
 }
 
+// Gradients are compressed in one sum of each element between hosts.
+bool is_one_sum(int shard_size, const RanksOnHosts& ranks) {
+  return shard_size == ranks.world_size || (ranks.world_size / ranks.hosts) % shard_size == 0;
+}
+
+void check_compressed_groups(const StepShape& shape) {
+  const int of_host = shape.world_size / shape.hosts;
+  if (shape.world_size % shape.hosts != 0)
+    fail(ErrorKind::kConfig,
+         "comm.codec {}: {} ranks on {} hosts; start equally many on each, or set it to none",
+         shape.codec, shape.world_size, shape.hosts);
+  if (is_one_sum(shape.shard_size, {shape.world_size, shape.hosts})) return;
+  fail(
+      ErrorKind::kConfig,
+      "comm.codec {}: shard groups of {} ranks span hosts of {}; set parallel.shard_size to 0 or a "
+      "divisor of {}, or comm.codec to none",
+      shape.codec, shape.shard_size, of_host, of_host);
+}
+
 Storage storage_of(OffloadTo where) {
   if (where == OffloadTo::kNone) return Storage::kDevice;
   return where == OffloadTo::kMemory ? Storage::kHost : Storage::kFile;
@@ -135,13 +154,22 @@ bool can_offload_parameters(const ParallelConfig& parallel, int world_size) {
          (find_strategy(parallel.strategy).shard_parameters && !shares_optimizer(parallel));
 }
 
-StepShape step_shape(const RunConfig& config, int world_size) {
+bool can_compress(const RunConfig& config, const RanksOnHosts& ranks) {
+  return config.comm.codec == "none" ||
+         (ranks.world_size % ranks.hosts == 0 &&
+          is_one_sum(shard_size(config.parallel, ranks.world_size), ranks));
+}
+
+StepShape step_shape(const RunConfig& config, const RanksOnHosts& ranks) {
+  const int world_size = ranks.world_size;
   StepShape shape{.rows = size_t(config.train.micro_batch),
                   .positions = row_positions(config),
                   .grad_accum = config.train.grad_accum,
                   .world_size = world_size,
                   .shard_size = shard_size(config.parallel, world_size),
                   .optimizer_over_replicas = shares_optimizer(config.parallel),
+                  .hosts = ranks.hosts,
+                  .codec = config.comm.codec == "none" ? "" : config.comm.codec,
                   .bucket_bytes = config.parallel.bucket_bytes,
                   .hold_gradients = config.parallel.hold_gradients,
                   .gradients = dtype_of(config.train.grad_accum_dtype),
@@ -158,6 +186,7 @@ StepShape step_shape(const RunConfig& config, int world_size) {
                   .offload = offload_shape(config, world_size)};
   if (config.train.deterministic == Determinism::kAnyWorldSize)
     make_independent_of_world_size(config, shape);
+  if (!shape.codec.empty()) check_compressed_groups(shape);
   return shape;
 }
 
@@ -170,11 +199,11 @@ std::vector<int> first_units(const RunConfig& config, const Architecture& archit
 namespace {
 
 // All but the step.
-RunPlan plan_model(const RunConfig& config, int world_size) {
+RunPlan plan_model(const RunConfig& config, const RanksOnHosts& ranks) {
   RunPlan plan;
   plan.architecture = run_architecture(config);
   plan.strategy = find_strategy(config.parallel.strategy);
-  plan.shape = step_shape(config, world_size);
+  plan.shape = step_shape(config, ranks);
   plan.attends_in_any_order = config.train.deterministic == Determinism::kOff &&
                               config.train.attention != AttentionChoice::kOwn &&
                               config.data.documents != RowDocuments::kApart;
@@ -188,16 +217,17 @@ RunPlan plan_model(const RunConfig& config, int world_size) {
 
 }  // namespace
 
-RunPlan plan_run(const RunConfig& config, int world_size) {
-  RunPlan plan = plan_model(config, world_size);
+RunPlan plan_run(const RunConfig& config, const RanksOnHosts& ranks) {
+  RunPlan plan = plan_model(config, ranks);
   plan.step = build_train_step(plan.architecture, plan.layout, plan.strategy, plan.shape);
   return plan;
 }
 
-RunPlan plan_evaluation(const RunConfig& config, int world_size) {
+RunPlan plan_evaluation(const RunConfig& config, const RanksOnHosts& ranks) {
   RunConfig run = config;
   run.train.deterministic = Determinism::kWorldSize;  // there are no sums over micro-batches
-  RunPlan plan = plan_model(run, world_size);
+  run.comm.codec = "none";
+  RunPlan plan = plan_model(run, ranks);
   plan.shape.optimizer = {};
   StepShape shape = plan.shape;
   shape.rows = shape.positions = 1;

@@ -20,8 +20,12 @@ Architecture run_architecture(const RunConfig& config);
 // Whether offload.parameters may be anything but "none".
 bool can_offload_parameters(const ParallelConfig& parallel, int world_size);
 
+// Whether the run has no codec, or shard groups whose gradients can be compressed: those of all ranks,
+// or of ranks of one host.
+bool can_compress(const RunConfig& config, const RanksOnHosts& ranks);
+
 // The sizes of one step of the run. Throws kConfig where ranks cannot be cut into its groups.
-StepShape step_shape(const RunConfig& config, int world_size);
+StepShape step_shape(const RunConfig& config, const RanksOnHosts& ranks);
 
 // parallel.wrap of it, for make_layout(). Throws kConfig as first_units_of_wraps() does.
 std::vector<int> first_units(const RunConfig& config, const Architecture& architecture);
@@ -37,10 +41,10 @@ struct RunPlan {
 };
 
 // kConfig: a model or strategy that there is not.
-RunPlan plan_run(const RunConfig& config, int world_size);
+RunPlan plan_run(const RunConfig& config, const RanksOnHosts& ranks);
 
 // Of a run that makes no steps: instead of a step, a forward pass over one position, whose memory
 // has nothing of gradients and optimizers. Errors: the same.
-RunPlan plan_evaluation(const RunConfig& config, int world_size);
+RunPlan plan_evaluation(const RunConfig& config, const RanksOnHosts& ranks);
 
 }  // namespace gxp

@@ -154,6 +154,8 @@ struct OpGradients {
   FlatView earlier;   // of kAddGradients; none: own = added
   // The gradients are added to those of an earlier micro-batch.
   bool accumulate = false;
+  // kReduceGradients only: the sum is compressed between hosts, and this is this rank's residual.
+  FlatView residual;
   // kReduceGradients only: the sum is complete and goes to the persistent buffer.
   bool keeps = false;
 };
@@ -211,6 +213,10 @@ struct StepProgram {
   std::vector<BufferId> optimizer_states;  // in the order of OptimizerSpec::kept
   BufferId loss_sum = kNoBuffer;
   BufferId norm_parts = kNoBuffer;
+  // f32: what the codec of sums between hosts has not sent yet (compressed_sum.h), as each compressed
+  // operation's OpGradients::residual says.
+  BufferId residuals = kNoBuffer;
+  std::string codec;  // of sums between hosts; "": none
   RankGroups groups;
   // The buffer that the optimizer changes, and its shards.
   [[nodiscard]] BufferId weights() const {

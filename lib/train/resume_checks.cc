@@ -70,7 +70,8 @@ void check_kept(const Checkpoint& checkpoint, const OptimConfig& optim,
                 const Architecture& architecture) {
   std::set<std::string_view> held, kept, needed;
   for (const LogicalTensor& tensor : checkpoint.manifest().tensors)
-    if (tensor.info.role != Role::kWeight) held.insert(to_string(tensor.info.role));
+    if (tensor.info.role != Role::kWeight && tensor.info.role != Role::kCodecResidual)
+      held.insert(to_string(tensor.info.role));
   for (const KeptState& state : make_optimizer_spec(optim).kept) {
     kept.insert(state.role);
     for (const UnitSpec& unit : architecture.units)
@@ -127,7 +128,8 @@ bool is_same(const std::string& a, const std::string& b) {
 // were.
 bool shapes_steps(std::string_view key) {
   constexpr std::array<std::string_view, 3> kSections = {"optim.", "lr_schedule.", "data."};
-  constexpr std::array<std::string_view, 2> kKeys = {"train.steps", "train.precision"};
+  constexpr std::array<std::string_view, 3> kKeys = {"train.steps", "train.precision",
+                                                     "comm.codec"};
   return std::ranges::any_of(kSections, [&](auto section) { return key.starts_with(section); }) ||
          std::ranges::find(kKeys, key) != kKeys.end();
 }

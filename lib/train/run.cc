@@ -148,6 +148,7 @@ class Run {
 
   void announce() {
     if (!backend_.choice.empty()) log_info("{}", backend_.choice);
+    if (const std::string codec = describe_codec(); !codec.empty()) log_info("{}", codec);
     if (is_on_device() && !trainer_.device_collectives())
       log_info("gradients and parameters go through host memory: {}",
                trainer_.device_collectives().reason);
@@ -167,6 +168,17 @@ class Run {
                config_.train.profile_steps, trainer_.steps_done() + 1);
     if (!graphs_.reason.empty())
       log_info("CUDA graphs {}: {}", graphs_.records ? "on" : "off", graphs_.reason);
+  }
+
+  [[nodiscard]] std::string describe_codec() const {
+    if (config_.comm.codec == "none") return "";
+    const int hosts = trainer_.memory().groups.hosts;
+    if (hosts == 1)
+      return fmt::format(
+          "comm.codec {}: all ranks are on one host, within which nothing is compressed",
+          config_.comm.codec);
+    return fmt::format("gradients travel in {} between {} hosts, with error feedback",
+                       config_.comm.codec, hosts);
   }
 
   [[nodiscard]] bool is_on_device() const { return backend_.device->space() != MemorySpace::kHost; }

@@ -15,6 +15,11 @@ using Clock = std::chrono::steady_clock;
 
 bool repeats(const Op& op) { return row_of(op.kind).steps == OpSteps::kRepeats; }
 
+int count_hosts(const Communicator& communicator) {
+  const std::span<const int> hosts = communicator.hosts();
+  return hosts.empty() ? 1 : *std::ranges::max_element(hosts) + 1;
+}
+
 // What a step took, from the construction to finish().
 class StepMeter {
  public:
@@ -50,7 +55,7 @@ Trainer::Trainer(const RunConfig& config, Communicator& communicator, Backend& b
                  RunData data)
     : config_(with_data(config, data)),
       backend_(backend),
-      plan_(plan_run(config_, communicator.world_size())),
+      plan_(plan_run(config_, {communicator.world_size(), count_hosts(communicator)})),
       data_(std::move(data)),
       train_data_(data_.train->fingerprints()),
       order_(config_.data, config_.train.seed, *data_.train),

@@ -15,6 +15,7 @@
 #include "lib/shard/layout.h"
 #include "lib/train/data_checks.h"
 #include "lib/train/model/weights_file.h"
+#include "lib/train/pending_gradients.h"
 #include "lib/train/resume_checks.h"
 #include "lib/train/shared_reading.h"
 
@@ -38,10 +39,11 @@ StorageDType stored_type(DType dtype) {
   return dtype == DType::kU8 ? StorageDType::kU8 : StorageDType::kF32;
 }
 
-// The checkpoint's tensors: the weights, then the optimizer state.
+// The checkpoint's tensors: the weights, then the optimizer state, then what is pending.
 std::vector<HeldTensor> all_of(const HeldState& state) {
   std::vector<HeldTensor> all = state.weights();
   std::ranges::move(state.kept(), std::back_inserter(all));
+  std::ranges::move(state.residuals(), std::back_inserter(all));
   return all;
 }
 
@@ -107,7 +109,8 @@ ConstMemory as_bf16(ConstMemory f32, std::vector<BFloat16>& rounded) {
 
 // [collective] Fills all that the rank holds.
 void load(const Checkpoint& checkpoint, Communicator& communicator, HeldState& state) {
-  const std::vector<HeldTensor> held = all_of(state);
+  std::vector<HeldTensor> held = state.weights();
+  std::ranges::move(state.kept(), std::back_inserter(held));
   std::vector<const LogicalTensor*> saved;
   std::vector<NeededPart> needed;
   for (const HeldTensor& tensor : held) {
@@ -115,11 +118,14 @@ void load(const Checkpoint& checkpoint, Communicator& communicator, HeldState& s
     needed.push_back(
         {size_t(saved.back() - checkpoint.manifest().tensors.data()), tensor.elements});
   }
+  PendingGradients pending(checkpoint, state);
+  std::ranges::copy(pending.needed(), std::back_inserter(needed));
   const std::string act = "resume from " + checkpoint.path();
   std::vector<float> converted;
   std::vector<BFloat16> rounded;
   read_shared(
       checkpoint, communicator, needed, [&](size_t part, size_t first, ConstMemory elements) {
+        if (part >= held.size()) return pending.take(part - held.size(), first, elements);
         if (held[part].dtype() == DType::kU8) return state.write(held[part], first, elements);
         const ConstMemory values = as_f32(elements, saved[part]->info.dtype, converted);
         require_finite(
@@ -243,6 +249,7 @@ bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig&
   const auto checkpoint = rethrow_with_remedy(
       config.checkpoint.dir, newest, [&] { return Checkpoint::open(config.checkpoint.dir); });
   check_resumable(checkpoint, config, settings, trainer.architecture());
+  check_pending(checkpoint, config.comm.codec, trainer.program().residuals != kNoBuffer);
   check_resumed_data(checkpoint, trainer.train_data(), config.data.changed,
                      communicator.rank() == 0);
   const CheckpointInfo& info = checkpoint.manifest().info;

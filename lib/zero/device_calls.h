@@ -49,9 +49,9 @@ class DeviceCalls {
     return [=, this] { run(group, collective, data, apart); };
   }
 
- private:
-  Communicator& members(RankGroup group);
+  [[nodiscard]] Communicator& members(RankGroup group);
 
+ private:
   Device& device_;
   Stream& stream_;
   Communicator& world_;

@@ -6,14 +6,25 @@
 namespace gxp {
 namespace {
 
+// The sum over the operation's group.
+std::function<void()> bind_sum(ShardedMemory& sharded, const Op& op, const Tensor& data) {
+  const FlatView& residual = op.gradients.residual;
+  if (residual.buffer != kNoBuffer)
+    return sharded.compressed.bind(op, data, sharded.tensor(residual.buffer));
+  return sharded.calls.bind(
+      op.collective.group,
+      op.collective.scatter ? Collective::kReduceScatter : Collective::kAllReduce, data);
+}
+
 // A bucket's sum goes to all ranks.
 std::function<void()> bind_bucket(ShardedMemory& sharded, Ops& ops, const Op& op) {
   const Range& bucket = sharded.plan.step.buckets[size_t(op.bucket)].flat;
   const OpGradients& at = op.gradients;
   const Tensor sum = sharded.tensor(at.own.buffer).rows(at.own.begin, bucket.count);
   const Tensor kept = sharded.gradients().at(bucket);
-  return [&sharded, &ops, sum, kept, keeps = at.keeps] {
-    sharded.calls.run(RankGroup::kWorld, Collective::kAllReduce, sum);
+  const std::function<void()> reduce = bind_sum(sharded, op, sum);
+  return [&ops, sum, kept, reduce, keeps = at.keeps] {
+    reduce();
     if (keeps) ops.convert(kept, sum);
   };
 }
@@ -27,10 +38,9 @@ std::function<void()> bind_wrap(ShardedMemory& sharded, Ops& ops, const Op& op) 
   const Tensor mine = sharded.own_shard(whole, program.optimizer_shards);
   Tensor kept = sharded.gradients().wrap(op.wrap);
   if (program.gradient_shards == 1) kept = sharded.own_shard(kept, program.optimizer_shards);
-  const Collective collective =
-      op.collective.scatter ? Collective::kReduceScatter : Collective::kAllReduce;
-  return [=, &sharded, &ops, keeps = op.gradients.keeps, accumulate = op.gradients.accumulate] {
-    sharded.calls.run(group, collective, theirs);
+  const std::function<void()> reduce = bind_sum(sharded, op, theirs);
+  return [=, &ops, keeps = op.gradients.keeps, accumulate = op.gradients.accumulate] {
+    reduce();
     if (!keeps) return;
     if (accumulate)
       ops.add(kept, kept, mine);

@@ -1,5 +1,7 @@
 #include "lib/zero/held_state.h"
 
+#include <algorithm>
+
 namespace gxp {
 
 std::vector<HeldTensor> HeldState::weights() const {
@@ -38,7 +40,41 @@ std::vector<HeldTensor> HeldState::kept() const {
   return tensors;
 }
 
+std::vector<HeldTensor> HeldState::residuals() const {
+  static constexpr KeptState kResiduals{
+      .name = "codec residuals", .role = "codec_residual", .shape = nullptr};
+  const size_t hosts = size_t(sharded_.groups.hosts);
+  std::vector<HeldTensor> tensors;
+  for (const TensorPart& part : sharded_.all_parts) {
+    const TensorSpec& spec = sharded_.spec_of(part);
+    if (spec.frozen) continue;
+    std::vector<size_t> shape = spec.shape;
+    shape.insert(shape.begin(), hosts);
+    const size_t copy = size_t(host()) * part.elements.count;
+    for (const ResidualRange& range : sharded_.compressed.residuals()) {
+      const Range own = intersection(range.flat, {part.in_flat, part.elements.count});
+      if (own.count == 0) continue;
+      tensors.push_back({.spec = &spec,
+                         .state = &kResiduals,
+                         .shape = shape,
+                         .elements = {copy + own.begin - part.in_flat, own.count},
+                         .wrap = sharded_.wrap_of(part),
+                         .buffer = sharded_.program.residuals,
+                         .begin = range.at + own.begin - range.flat.begin,
+                         .alone = true});
+    }
+  }
+  return tensors;
+}
+
+void HeldState::clear_residuals() {
+  if (sharded_.program.residuals == kNoBuffer) return;
+  const Memory all = sharded_.memory.of(sharded_.program.residuals);
+  std::fill_n(all.data, all.bytes, std::byte{0});
+}
+
 Range HeldState::own_share(const HeldTensor& tensor) const {
+  if (tensor.alone) return {0, tensor.elements.count};
   const RankGroups& groups = sharded_.groups;
   const int holders =
       tensor.everywhere ? groups.world_size : groups.world_size / sharded_.program.optimizer_shards;

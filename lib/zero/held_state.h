@@ -19,8 +19,9 @@ struct HeldTensor {
   bool everywhere = false;           // every rank holds these elements
   int wrap = -1;
   BufferId buffer = kNoBuffer;
-  size_t begin = 0;   // in the buffer, some of which may be offloaded
-  size_t in_own = 0;  // of weights: in this rank's shard of their FSDP unit (Parameters::own)
+  size_t begin = 0;    // in the buffer, some of which may be offloaded
+  size_t in_own = 0;   // of weights: in this rank's shard of their FSDP unit (Parameters::own)
+  bool alone = false;  // no other rank holds these elements, not even a replica
 
   [[nodiscard]] DType dtype() const { return state == nullptr ? DType::kF32 : state->dtype; }
 };
@@ -35,6 +36,9 @@ class HeldState {
   [[nodiscard]] std::vector<HeldTensor> weights() const;
   // The optimizer state, likewise.
   [[nodiscard]] std::vector<HeldTensor> kept() const;
+  // The parts of the codec's residuals, which are kept like optimizer state, one copy per host: the
+  // shape is that of the tensor behind the number of hosts.
+  [[nodiscard]] std::vector<HeldTensor> residuals() const;
   // The part of the held elements that this rank saves: ranks that hold the same ones divide them.
   // Counted from the first held element.
   [[nodiscard]] Range own_share(const HeldTensor& tensor) const;
@@ -44,6 +48,10 @@ class HeldState {
   // Offloaded weights are rounded here, and those that have no f32 master weights, for step
   // ShardedMemory::steps + 1: what is frozen, and all of a run that makes no steps.
   void write(const HeldTensor& tensor, size_t first, ConstMemory in);
+  // Sets all residuals to zero: nothing is pending.
+  void clear_residuals();
+  // The number of this rank's host.
+  [[nodiscard]] int host() const { return sharded_.compressed.host(); }
   // Calls `fill` for each tensor of weights(), to write all of its elements.
   void fill_weights(const std::function<void(const HeldTensor&, const Tensor& weight)>& fill);
 

@@ -140,6 +140,15 @@ void check_fits(const NamedTensors& tensors, const CheckpointFormat& format) {
          "write {}: this format cannot store int8 moments (optim.state_dtype = \"int8\"); gxp's "
          "own format can. --drop-optimizer leaves the optimizer out and keeps the weights",
          format.name);
+  const bool has_pending = std::ranges::any_of(tensors.tensors, [](const NamedTensor& tensor) {
+    return tensor.info.role == Role::kCodecResidual;
+  });
+  if (has_pending && format.keeps_optimizer_state && format.write != find_format("gxp").write)
+    fail(ErrorKind::kConfig,
+         "write {}: this format cannot store the parts of gradients that comm.codec has not sent "
+         "yet; gxp's own format can. --drop-optimizer leaves them and the optimizer out and keeps "
+         "the weights",
+         format.name);
 }
 
 void report_left_out(const NamedTensors& tensors, const CheckpointFormat& format) {

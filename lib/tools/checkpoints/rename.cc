@@ -56,10 +56,20 @@ void rename(NamedTensor& tensor, const Rule& rule, const std::string& to, bool r
   tensor.info.name = to;
 }
 
+// It has a copy per host in front of its rows.
+void refuse_residual(const TensorInfo& info, std::string_view act) {
+  if (info.role != Role::kCodecResidual) return;
+  fail(ErrorKind::kConfig,
+       "{} {} of {}: it is what comm.codec has not sent yet, which keeps its order; "
+       "--drop-optimizer leaves it and the optimizer out",
+       act, to_string(info.role), info.name);
+}
+
 // `head_size`: the model's, 0 if it is not known.
 void reorder(NamedTensor& tensor, const Rule& rule, uint64_t head_size) {
   const TensorInfo& info = tensor.info;
   if (!rule.rows || info.role == Role::kColumnMeans) return;  // of columns, which stay
+  refuse_residual(info, "reorder");
   if (rule.head_size > 0) head_size = rule.head_size;
   if (head_size == 0)
     fail(ErrorKind::kConfig,
@@ -74,6 +84,7 @@ void reorder(NamedTensor& tensor, const Rule& rule, uint64_t head_size) {
 
 void transpose(NamedTensor& tensor) {
   const TensorInfo& info = tensor.info;
+  refuse_residual(info, "transpose");
   if (info.shape.size() != 2)
     fail(ErrorKind::kConfig, "transpose {} of {}: its shape ({}) is no matrix's",
          to_string(info.role), info.name, joined(info.shape, ", "));

@@ -186,7 +186,9 @@ void take_gathered_export(Importing& in, const KeyRule& rule) {
 }
 
 #define GXP_ZERO "zero_optimization."
-constexpr std::string_view kNoCodecs = "gxp train has no codecs";
+constexpr std::string_view kExactWeights = "gxp gathers weights as they are";
+constexpr std::string_view kOtherCodec =
+    "gxp compresses gradients in other formats, with error feedback: comm.codec";
 constexpr KeyRule kRules[] = {
     {GXP_ZERO "stage", take_stage},
     {GXP_ZERO "zero_hpz_partition_size", take_hpz},
@@ -266,11 +268,11 @@ constexpr KeyRule kRules[] = {
     {GXP_ZERO "cpu_offload_param", take_parameter_device, "offload.parameters"},
     {GXP_ZERO "cpu_offload_params", take_parameter_device, "offload.parameters"},
     {GXP_ZERO "cpu_offload_use_pin_memory", act::ignore, "", kMeaningless},
-    {GXP_ZERO "zero_quantized_weights", act::refuse_unless_off, "", kNoCodecs},
-    {GXP_ZERO "zero_quantized_gradients", act::refuse_unless_off, "", kNoCodecs},
-    {GXP_ZERO "zero_quantized_nontrainable_weights", act::refuse_unless_off, "", kNoCodecs},
-    {GXP_ZERO "zeropp_loco_param.*", act::refuse, "", kNoCodecs},
-    {GXP_ZERO "zeropp_loco_param", act::refuse_unless_off, "", kNoCodecs},
+    {GXP_ZERO "zero_quantized_weights", act::refuse_unless_off, "", kExactWeights},
+    {GXP_ZERO "zero_quantized_gradients", act::refuse_unless_off, "", kOtherCodec},
+    {GXP_ZERO "zero_quantized_nontrainable_weights", act::refuse_unless_off, "", kExactWeights},
+    {GXP_ZERO "zeropp_loco_param.*", act::refuse, "", kOtherCodec},
+    {GXP_ZERO "zeropp_loco_param", act::refuse_unless_off, "", kOtherCodec},
     {GXP_ZERO "*", act::refuse_unknown, "",
      "unknown key inside zero_optimization: DeepSpeed refuses it"},
 };
