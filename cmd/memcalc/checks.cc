@@ -101,9 +101,9 @@ void check(const CLI::App& app, const MemcalcOptions& options) {
 }
 
 void check_run_options(const CLI::App& app, const MemcalcOptions& options) {
-  constexpr std::array<std::string_view, 10> kOfRun = {
-      "RUN.toml|MODEL", "--gpus",    "--set",  "--svg",    "--limit",
-      "--solve",        "--explain", "--unit", "--format", "--help"};
+  constexpr std::array<std::string_view, 11> kOfRun = {
+      "RUN.toml|MODEL", "--gpus",    "--nnodes", "--set",    "--svg", "--limit",
+      "--solve",        "--explain", "--unit",   "--format", "--help"};
   for (const CLI::Option* option : app.get_options()) {
     if (option->count() == 0) continue;
     if (std::ranges::find(kOfRun, option->get_name()) == kOfRun.end())
@@ -120,6 +120,10 @@ void check_run_options(const CLI::App& app, const MemcalcOptions& options) {
     if (gpus < 1 || gpus > kMostPlannedRanks)
       fail(ErrorKind::kUsage, "plan a run on {} GPUs: give --gpus numbers from 1 to {}", gpus,
            kMostPlannedRanks);
+    if (gpus % options.nnodes != 0)
+      fail(ErrorKind::kUsage,
+           "plan a run on {} GPUs of {} hosts: {} does not divide {}; give --nnodes a divisor",
+           gpus, options.nnodes, options.nnodes, gpus);
   }
 }
 

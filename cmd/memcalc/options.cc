@@ -87,6 +87,8 @@ void add_memcalc_options(CLI::App& app, MemcalcOptions& options) {
   });
   add_under(app, kWithRunFile, [&] {
     add_set_option(app, options.sets);
+    add_number_option(app, "--nnodes", options.nnodes, 1, kMostGpus,
+                      "Number of hosts, a divisor of each number of GPUs");
     app.add_option("--svg", options.svg, "Draw memory over the time of a step into FILE")
         ->type_name("FILE");
   });

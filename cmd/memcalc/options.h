@@ -30,6 +30,7 @@ struct MemcalcOptions {
   std::string stages;               // "2" or "0,1,2,3"; "": all that there is an answer for
   std::string gpus;                 // "8" or "1,8,64"
   std::vector<std::string> sets;    // of a run file
+  int nnodes = 1;                   // hosts of a run file's GPUs
   std::string svg;                  // file for a picture; "": none
   std::string precision = "bf16";
   std::string optimizer = "adamw";

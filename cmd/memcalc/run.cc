@@ -17,10 +17,16 @@
 namespace gxp {
 namespace {
 
-PlannedRun plan_on(const RunConfig& config, int gpus, const Environment& environment) {
-  const RunConfig settings = with_global_batch(settings_on(config, {.nproc = gpus}), gpus);
-  PlannedRun run{.gpus = gpus, .plan = plan_run(settings, gpus), .memory = {}};
-  const Network network = network_of_run(config, {.nproc = gpus}, environment);
+PlannedRanks ranks_on(int gpus, const MemcalcOptions& options) {
+  return {.nproc = gpus / options.nnodes, .nnodes = options.nnodes};
+}
+
+PlannedRun plan_on(const RunConfig& config, const PlannedRanks& ranks,
+                   const Environment& environment) {
+  const int gpus = ranks.world_size();
+  const RunConfig settings = with_global_batch(settings_on(config, ranks), gpus);
+  PlannedRun run{.gpus = gpus, .plan = plan_run(settings, {gpus, ranks.nnodes}), .memory = {}};
+  const Network network = network_of_run(config, ranks, environment);
   run.memory = memory_of_run(run.plan, network, 0, terms_of_device(config, run.plan));
   return run;
 }
@@ -32,11 +38,12 @@ void add_solutions(Report& report, const MemcalcOptions& options, const RunConfi
       find_row(run_quantities(), name_of(*options.solve), "--solve");
   std::vector<RunSolution> solutions;
   for (const int gpus : gpus_of(options)) {
-    const Network network = network_of_run(config, {.nproc = gpus}, environment);
+    const PlannedRanks ranks = ranks_on(gpus, options);
+    const Network network = network_of_run(config, ranks, environment);
     const auto run_with = [&](int value) {
-      RunConfig run = settings_on(config, {.nproc = gpus});
+      RunConfig run = settings_on(config, ranks);
       quantity.set(run, value);
-      const RunPlan plan = plan_run(run, gpus);
+      const RunPlan plan = plan_run(run, {gpus, ranks.nnodes});
       return memory_of_run(plan, network, 0, terms_of_device(run, plan));
     };
     const auto bytes_of = [&](int value) { return total_of(run_with(value).peak); };
@@ -79,7 +86,8 @@ int plan_memory_of_run(const MemcalcOptions& options, MemcalcView view) {
     return kExitOk;
   }
   std::vector<PlannedRun> runs;
-  for (const int gpus : gpus_of(options)) runs.push_back(plan_on(config, gpus, environment));
+  for (const int gpus : gpus_of(options))
+    runs.push_back(plan_on(config, ranks_on(gpus, options), environment));
   const PlannedRun& last = runs.back();
   report.facts.push_back({{"parameters"}, int64_t(last.plan.architecture.parameter_count())});
   const uint64_t reserve = terms_of_device(config, last.plan).reserve_bytes;

@@ -113,6 +113,24 @@ void add_strategies(Report& report, const std::vector<PlannedStep>& steps) {
   }
 }
 
+namespace {
+
+// What comm.codec would gain; a user's decision, since it loses precision.
+void add_codecs(Report& report, const RunChoices& choices) {
+  Table& table =
+      report.add_table("codecs", {{"codec", "fastest plan with comm.codec"},
+                                  {"step_seconds", "step s"},
+                                  {"speedup"},
+                                  {"peak_bytes", "peak", Style::kBytes},
+                                  {"between_hosts_bytes", "between hosts", Style::kBytes}});
+  const double without = choices.best.back().time.seconds;
+  for (const PlannedStep& step : choices.compressed)
+    table.add_row(step.plan.step.program.codec, step.time.seconds, without / step.time.seconds,
+                  total_of(step.memory.peak), sent_between_hosts_by(step.traffic, step.rank));
+}
+
+}  // namespace
+
 void add_choices(Report& report, const RunChoices& choices) {
   report.facts.push_back({{"tried", "plans"}, int64_t(choices.tried)});
   Table& table = report.add_table("plans", {{"peak_bytes", "peak", Style::kBytes},
@@ -141,6 +159,7 @@ void add_choices(Report& report, const RunChoices& choices) {
                                                               : "optimizer",
                   sent_by(step.traffic, step.rank));
   }
+  if (!choices.compressed.empty()) add_codecs(report, choices);
 }
 
 }  // namespace gxp

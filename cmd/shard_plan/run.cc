@@ -11,8 +11,10 @@
 #include "lib/arch/architecture.h"
 #include "lib/base/error.h"
 #include "lib/base/find_row.h"
+#include "lib/collective/compress/codec.h"
 #include "lib/config/global_batch.h"
 #include "lib/config/load.h"
+#include "lib/config/rules.h"
 #include "lib/data/data_files.h"
 #include "lib/replay/gpu_time.h"
 #include "lib/replay/plan_search.h"
@@ -57,7 +59,8 @@ PlannedStep plan_step(const ShardPlanOptions& options, const RunConfig& config,
                       const Network& network, const RankMachine& machine) {
   PlannedStep step;
   step.rank = options.rank;
-  step.plan = plan_run(settings_on(config, options.ranks), network.world_size);
+  step.plan =
+      plan_run(settings_on(config, options.ranks), {network.world_size, options.ranks.nnodes});
   if (!options.gpu_of_classes.empty())
     check_predictable(step.plan, find_row(gpus(), options.gpu_of_classes, "--time-by-class"));
   step.traffic = traffic_of(step.plan.step.program, network);
@@ -104,6 +107,18 @@ uint64_t limit_of(const ShardPlanOptions& options, const RunConfig& config) {
   return device > 0 ? device : UINT64_MAX;
 }
 
+// The run with each codec that its other settings allow.
+std::vector<PlannedStep> plan_codecs(RunConfig run, const PlannedRanks& ranks,
+                                     const std::function<PlannedStep(const RunConfig&)>& plan) {
+  std::vector<PlannedStep> steps;
+  for (const Codec& codec : codecs()) {
+    run.comm.codec = codec.name;
+    if (broken_rules(run).empty() && can_compress(run, {ranks.world_size(), ranks.nnodes}))
+      steps.push_back(plan(run));
+  }
+  return steps;
+}
+
 RunChoices search(const ShardPlanOptions& options, const RunConfig& config, const Network& network,
                   const RankMachine& machine) {
   if (network.world_size > kMostSearchedRanks)
@@ -114,6 +129,7 @@ RunChoices search(const ShardPlanOptions& options, const RunConfig& config, cons
   const uint64_t limit = limit_of(options, config);
   std::vector<CostedPlan<RunConfig>> fitting;
   for (const RunConfig& variant : variants) {
+    if (!can_compress(variant, {network.world_size, options.ranks.nnodes})) continue;
     const PlanCost cost = cost_of(variant, plan);
     if (cost.bytes <= limit) fitting.push_back({variant, cost});
   }
@@ -122,6 +138,8 @@ RunChoices search(const ShardPlanOptions& options, const RunConfig& config, cons
     choices.best.push_back(plan(best.plan));
     choices.settings.push_back(std::move(best.plan));
   }
+  if (!choices.best.empty() && config.comm.codec == "none" && options.ranks.nnodes > 1)
+    choices.compressed = plan_codecs(choices.settings.back(), options.ranks, plan);
   return choices;
 }
 

@@ -7,6 +7,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/collective/compress/host_parts.h"
 
 namespace gxp {
 namespace {
@@ -18,13 +19,24 @@ KindBytes bytes_of(MemoryKind kind, uint64_t bytes) {
 }
 
 // The calls outside the program, of all ranks: when groups are made, once for shards and once for
-// replicas, every rank tells the others three i64; a validation ends with a sum of two f64.
-std::vector<OpTraffic> splits(const RankGroups& groups, const Network& network) {
-  if (groups.replicas() == 1) return {};
+// replicas, and for the hosts of a codec, every rank tells the others three i64; a validation ends with a sum of two f64.
+std::vector<OpTraffic> splits(const StepProgram& program, const Network& network) {
+  if (program.groups.replicas() == 1 && program.residuals == kNoBuffer) return {};
   const Call requests{.collective = Collective::kAllGather,
                       .dtype = DType::kU8,
                       .count = size_t(network.world_size) * 3 * sizeof(int64_t)};
   return {traffic_of(requests, network)};
+}
+
+// Slots for the encoded parts of the largest sum that is compressed between hosts.
+uint64_t slots_of(const StepProgram& program, int rank) {
+  size_t most = 0;
+  for (const Op& op : program.ops) {
+    if (op.gradients.residual.buffer == kNoBuffer) continue;
+    const HostPlace place = place_of(program.groups, op.collective.group, rank);
+    most = std::max(most, slots_bytes(*find_codec(program.codec), sum_shape(*call_of(op)), place));
+  }
+  return most;
 }
 OpTraffic validation_sums(const Network& network) {
   return traffic_of({.collective = Collective::kAllReduce, .dtype = DType::kF64, .count = 2},
@@ -106,9 +118,11 @@ RunMemory memory_of_run(const RunPlan& plan, const Network& network, int rank,
   RunMemory memory;
   memory.step = replay_memory(program);
   const KindBytes allocated = sum_of(
-      memory.step.allocated, sum_of(bytes_of(MemoryKind::kWorkspace, terms.workspace_bytes),
-                                    bytes_of(MemoryKind::kCommunication,
-                                             reach_devices(network) ? terms.reached_bytes : 0)));
+      memory.step.allocated,
+      sum_of(
+          bytes_of(MemoryKind::kWorkspace, terms.workspace_bytes),
+          bytes_of(MemoryKind::kCommunication,
+                   slots_of(program, rank) + (reach_devices(network) ? terms.reached_bytes : 0))));
   const auto collectives = [&](const std::vector<OpTraffic>& traffic) {
     return bytes_of(MemoryKind::kCommunication,
                     terms.holds_collectives ? scratch_of(traffic, rank) : 0);
@@ -117,7 +131,7 @@ RunMemory memory_of_run(const RunPlan& plan, const Network& network, int rank,
     memory.phases.push_back({std::move(name), sum_of(allocated, more)});
   };
   // Scratch is kept, so that each phase has that of those before it.
-  std::vector<OpTraffic> traffic = splits(program.groups, network);
+  std::vector<OpTraffic> traffic = splits(program, network);
   add("start", sum_of(bytes_of(MemoryKind::kWorkspace, terms.start_bytes), collectives(traffic)));
   append(traffic, traffic_of(program, network));
   add("step", collectives(traffic));

@@ -1,11 +1,14 @@
 #include "lib/replay/traffic.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
 
 #include "lib/base/error.h"
 #include "lib/collective/algorithm/schedule.h"
+#include "lib/collective/compress/codec.h"
 #include "lib/collective/tune/cost_model.h"
 #include "lib/collective/tune/shared_selection.h"
 #include "lib/transport/context.h"
@@ -108,8 +111,82 @@ class TrafficModel {
     return all;
   }
 
+  // A sum that is compressed between hosts (compressed_sum.h): what its stages send one after the
+  // other.
+  OpTraffic of_compressed(OpId id, RankGroup group, const Call& call, const Codec& codec) {
+    OpTraffic all{.op = id,
+                  .group = groups_.replicas() == 1 ? RankGroup::kWorld : group,
+                  .call = call,
+                  .plan = {},
+                  .sent = nothing_of_each(),
+                  .between_hosts = nothing_of_each(),
+                  .scratch = nothing_of_each(),
+                  .scratch_within_hosts = nothing_of_each(),
+                  .scratch_between_hosts = nothing_of_each()};
+    for (int rank = 0; rank < network_.world_size; ++rank) {
+      const HostPlace place = place_of(groups_, group, rank);
+      const std::vector<int> members = groups_.members(group, rank);
+      std::vector<int> within, between;
+      for (int i = 0; i < place.ranks_of_host; ++i)
+        within.push_back(members[size_t(place.host * place.ranks_of_host + i)]);
+      for (int host = 0; host < place.hosts; ++host)
+        between.push_back(members[size_t(host * place.ranks_of_host + place.index)]);
+      AlgorithmPlan plan;
+      for (const Call& stage : calls_within_host(call, place))
+        plan.predicted_seconds += add_stage(all, all.scratch_within_hosts, rank, within, stage);
+      for (const Call& stage : calls_between_hosts(call, place, codec)) {
+        plan.predicted_seconds += add_stage(all, all.scratch_between_hosts, rank, between, stage);
+        plan.algorithm = traffic_among(between).of(stage).plan.algorithm;
+      }
+      if (all.plan.algorithm == nullptr || plan.predicted_seconds > all.plan.predicted_seconds)
+        all.plan = plan;
+    }
+    all.plan.reason = fmt::format("{} between hosts", codec.name);
+    return all;
+  }
+
  private:
   using Key = std::array<std::vector<int>, 4>;
+
+  static std::vector<Call> calls_within_host(const Call& call, const HostPlace& place) {
+    std::vector<Call> calls;
+    if (place.ranks_of_host == 1) return calls;
+    for (const HostPiece& piece : cut_for_hosts(sum_shape(call), place)) {
+      for (const Range& range : piece.within_host) {
+        calls.push_back(
+            {.collective = Collective::kReduceScatter, .dtype = call.dtype, .count = range.count});
+        if (call.collective == Collective::kAllReduce)
+          calls.push_back(
+              {.collective = Collective::kAllGather, .dtype = call.dtype, .count = range.count});
+      }
+    }
+    return calls;
+  }
+
+  static std::vector<Call> calls_between_hosts(const Call& call, const HostPlace& place,
+                                               const Codec& codec) {
+    const std::vector<HostPiece> pieces = cut_for_hosts(sum_shape(call), place);
+    const size_t bytes = codec.wire_bytes(largest_part(pieces)) * size_t(place.hosts);
+    std::vector<Call> calls;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      calls.push_back({.collective = Collective::kAllToAll, .dtype = DType::kU8, .count = bytes});
+      if (call.collective == Collective::kAllReduce)
+        calls.push_back(
+            {.collective = Collective::kAllGather, .dtype = DType::kU8, .count = bytes});
+    }
+    return calls;
+  }
+
+  // Adds what `rank` sends in a call among `members`; returns the call's seconds.
+  double add_stage(OpTraffic& all, std::vector<uint64_t>& scratch, int rank,
+                   const std::vector<int>& members, const Call& call) {
+    const OpTraffic& part = traffic_among(members).of(call);
+    const size_t place = size_t(std::ranges::find(members, rank) - members.begin());
+    all.sent[size_t(rank)] += part.sent[place];
+    all.between_hosts[size_t(rank)] += part.between_hosts[place];
+    scratch[size_t(rank)] = std::max(scratch[size_t(rank)], part.scratch[place]);
+    return part.plan.predicted_seconds;
+  }
 
   [[nodiscard]] std::vector<uint64_t> nothing_of_each() const {
     return std::vector<uint64_t>(size_t(network_.world_size), 0);
@@ -159,10 +236,26 @@ std::vector<OpTraffic> traffic_of(const StepProgram& program, const Network& net
   std::vector<OpTraffic> traffic;
   for (size_t id = 0; id < program.ops.size(); ++id) {
     const Op& op = program.ops[id];
-    if (const auto call = call_of(op))
-      traffic.push_back(model.of(OpId(id), op.collective.group, *call));
+    const auto call = call_of(op);
+    if (!call) continue;
+    const RankGroup group = op.collective.group;
+    const bool compressed =
+        op.gradients.residual.buffer != kNoBuffer && program.groups.hosts_of(group) > 1;
+    traffic.push_back(compressed
+                          ? model.of_compressed(OpId(id), group, *call, *find_codec(program.codec))
+                          : model.of(OpId(id), group, *call));
   }
   return traffic;
+}
+
+HostPlace place_of(const RankGroups& groups, RankGroup group, int rank) {
+  const std::vector<int> members = groups.members(group, rank);
+  const int number = int(std::ranges::find(members, rank) - members.begin());
+  const int ranks_of_host = groups.ranks_of_host(group);
+  return {.hosts = groups.hosts_of(group),
+          .ranks_of_host = ranks_of_host,
+          .host = number / ranks_of_host,
+          .index = number % ranks_of_host};
 }
 
 OpTraffic traffic_of(const Call& call, const Network& network) {
@@ -184,7 +277,13 @@ uint64_t scratch_of(const std::vector<OpTraffic>& traffic, int rank) {
     uint64_t& of_group = most[size_t(op.group)];
     of_group = std::max(of_group, op.scratch[size_t(rank)]);
   }
-  return most[0] + most[1] + most[2];
+  uint64_t within = 0, between = 0;
+  for (const OpTraffic& op : traffic) {
+    if (op.scratch_within_hosts.empty()) continue;
+    within = std::max(within, op.scratch_within_hosts[size_t(rank)]);
+    between = std::max(between, op.scratch_between_hosts[size_t(rank)]);
+  }
+  return most[0] + most[1] + most[2] + within + between;
 }
 
 }  // namespace gxp

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/collective/algorithm/call.h"
+#include "lib/collective/compress/host_parts.h"
 #include "lib/collective/tune/profile.h"
 #include "lib/collective/tune/selection.h"
 #include "lib/program/step_program.h"
@@ -39,12 +40,18 @@ struct OpTraffic {
   std::vector<uint64_t> between_hosts;  // of them, those to other hosts
   // Bytes that each rank needs besides its buffers; the communicator keeps them for later calls.
   std::vector<uint64_t> scratch;
+  // Likewise, of the communicators of the ranks of a host and of those of one place on each, where a
+  // sum is compressed between hosts. Its time is without that of encoding.
+  std::vector<uint64_t> scratch_within_hosts{}, scratch_between_hosts{};
 };
 
 // Every collective of one run of the program, in order. Cost: a few 100 us for the cost model of
 // each kind of group, some us for each different call; where there are several hosts, that of its
 // steps.
 std::vector<OpTraffic> traffic_of(const StepProgram& program, const Network& network);
+
+// The place of a rank in a group, among the hosts of the group.
+HostPlace place_of(const RankGroups& groups, RankGroup group, int rank);
 
 // One call of all ranks.
 OpTraffic traffic_of(const Call& call, const Network& network);

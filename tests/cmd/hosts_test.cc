@@ -41,21 +41,22 @@ std::vector<int64_t> os_counts(const std::string& err) {
   return counts;
 }
 
-Arguments settings(const std::string& strategy) {
+Arguments settings(const std::string& strategy, const std::string& codec) {
   Arguments arguments;
   for (const char* set :
        {"comm.profile=builtin", "comm.streams=1", "comm.socket_buffer_bytes=262144",
         "model.init=normal", "model.hidden=128"})
     arguments.insert(arguments.end(), {"--set", set});
-  arguments.insert(arguments.end(), {"--set", "parallel.strategy=" + strategy});
+  arguments.insert(arguments.end(),
+                   {"--set", "parallel.strategy=" + strategy, "--set", "comm.codec=" + codec});
   return arguments;
 }
 
 std::vector<int64_t> sent_in_steps(const GoldenRun& run, int hosts, const std::string& strategy,
-                                   int steps) {
+                                   int steps, const std::string& codec = "none") {
   Arguments train =
       gxp_argv(run.train({"--overwrite", "--set", "train.steps=" + std::to_string(steps)}));
-  const Arguments more = settings(strategy);
+  const Arguments more = settings(strategy, codec);
   train.insert(train.end(), more.begin(), more.end());
   const Outcome outcome = Process(on_hosts(hosts, train)).end();
   CAPTURE(outcome.err);
@@ -63,13 +64,14 @@ std::vector<int64_t> sent_in_steps(const GoldenRun& run, int hosts, const std::s
   return os_counts(outcome.err);
 }
 
-json plan(const GoldenRun& run, int hosts, const std::string& strategy) {
+json plan(const GoldenRun& run, int hosts, const std::string& strategy,
+          const std::string& codec = "none") {
   Arguments arguments = {"shard-plan", run.path("run.toml"),
                          "--nproc",    std::to_string(kRanks),
                          "--nnodes",   std::to_string(hosts),
                          "--gflops",   "50",
                          "--format",   "json"};
-  const Arguments more = settings(strategy);
+  const Arguments more = settings(strategy, codec);
   arguments.insert(arguments.end(), more.begin(), more.end());
   return json::parse(run_gxp(arguments).out);
 }
@@ -112,6 +114,25 @@ TEST_CASE(
   // Among three, what one rank has folded for another travels once more.
   const double least = kRanks * hosts * formula(planned, hosts);
   CHECK(all == Approx(least).epsilon(hosts == 2 ? 0.0001 : 0.03));
+}
+
+TEST_CASE("with a codec two hosts send what the plan says, a part of what they send without",
+          "[cmd]") {
+  if (!can_make_hosts()) {
+    WARN("skipped: this user may not make network namespaces (root, iproute2 and util-linux)");
+    return;
+  }
+  const std::string strategy = GENERATE("ddp", "zero2", "hybrid_shard");
+  CAPTURE(strategy);
+  const GoldenRun run;
+  const auto between_hosts = [&](const std::string& codec) {
+    const json of_ranks = plan(run, 2, strategy, codec)["wire_bytes_between_hosts_of_ranks"];
+    (void)sent_in_steps(run, 2, strategy, 3, codec);
+    CHECK(run.metrics().back()["wire_bytes_between_hosts"] == of_ranks[0]);
+    return of_ranks[0].get<double>();
+  };
+  CHECK(between_hosts("int4") < between_hosts("int8"));
+  CHECK(between_hosts("int8") < 0.7 * between_hosts("none"));
 }
 
 }  // namespace

@@ -228,6 +228,46 @@ TEST_CASE("shard-plan --search finds what fits where the run itself does not", "
   CHECK(all["plans"].back()["step_seconds"] <= all["step_seconds"]);
 }
 
+TEST_CASE("shard-plan --search tells what a codec would gain between hosts, and chooses none",
+          "[cmd]") {
+  const GoldenRun run;
+  const auto search = [&](Arguments more) {
+    more.insert(more.end(), {"--nproc", "2", "--search"});
+    return plan(run, "ddp", more);
+  };
+  const Json hosts = search({"--nnodes", "2"});
+  REQUIRE(hosts["codecs"].size() == 4);
+  const Json& int8 = hosts["codecs"][2];
+  CHECK(int8["codec"] == "int8");
+  CHECK(int8["speedup"].get<double>() ==
+        Approx(hosts["plans"].back()["step_seconds"].get<double>() /
+               int8["step_seconds"].get<double>()));
+  CHECK(hosts["plans"] == search({"--nnodes", "2"})["plans"]);
+  CHECK_FALSE(search({}).contains("codecs"));
+  CHECK_FALSE(search({"--nnodes", "2", "--set", "comm.codec=int8"}).contains("codecs"));
+  CHECK_FALSE(search({"--nnodes", "2", "--set", "train.bad_step=skip"}).contains("codecs"));
+}
+
+TEST_CASE("memcalc counts a codec's memory as shard-plan does", "[cmd]") {
+  const GoldenRun run;
+  const Arguments codec = {"--set", "comm.codec=int8"};
+  Arguments hosts = codec;
+  hosts.insert(hosts.end(), {"--nproc", "2", "--nnodes", "2"});
+  const auto peak_of = [&](Arguments more) {
+    Arguments arguments = with(run, "ddp", std::move(more));
+    arguments.insert(arguments.begin(), "memcalc");
+    return json_of(arguments)["results"][0]["peak_bytes"].get<int64_t>();
+  };
+  Arguments all = codec;
+  all.insert(all.end(), {"--gpus", "4", "--nnodes", "2"});
+  CHECK(peak_of(all) == plan(run, "ddp", hosts)["peak_bytes"]);
+  CHECK(peak_of(all) > peak_of({"--gpus", "4", "--nnodes", "2"}));
+  const Outcome odd = run_gxp({"memcalc", run.path("run.toml"), "--gpus", "3", "--nnodes", "2"});
+  CHECK(odd.code == 2);
+  CHECK(contains(odd.err,
+                 "plan a run on 3 GPUs of 2 hosts: 2 does not divide 3; give --nnodes a divisor"));
+}
+
 TEST_CASE("shard-plan takes times from measured operations, which no other speed goes with",
           "[cmd]") {
   const GoldenRun run;
