@@ -32,6 +32,9 @@ if(GXP_SANITIZE)
   add_link_options(-fsanitize=${GXP_SANITIZE})
 endif()
 
+# GCC collects its garbage from 1 GiB on, not from some 100 MiB: up to a fifth less time, for a quarter more memory.
+add_compile_options("$<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1048576>")
+
 option(GXP_CCACHE "Compile through ccache where it is installed and no other launcher is set" ON)
 find_program(GXP_CCACHE_PROGRAM ccache)
 if(GXP_CCACHE AND GXP_CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
