@@ -69,7 +69,7 @@ class ScriptRun {
   ReservedPort port_;
 };
 
-std::string weights_of_four() {
+std::string weights_of_four_ranks() {
   const GoldenRun run;
   REQUIRE(run.run({"--nproc", "4"}).code == 0);
   return run.weights();
@@ -90,7 +90,7 @@ TEST_CASE("a printed script starts all ranks", "[cmd]") {
   const Outcome outcome = start(tried.kind, tried.more, tried.words);
   CAPTURE(outcome.out, outcome.err);
   CHECK(outcome.code == 0);
-  CHECK(start.run.weights() == weights_of_four());
+  CHECK(start.run.weights() == weights_of_four_ranks());
 }
 
 TEST_CASE("a printed script says how it fails", "[cmd]") {
