@@ -68,7 +68,7 @@ void add_compat_options(CLI::App& app, MemcalcOptions& options) {
 
 void add_memcalc_options(CLI::App& app, MemcalcOptions& options) {
   add_subject(app, options);
-  app.add_option("--gpus,--nproc", options.gpus, "Numbers of GPUs, such as 1,8,64")
+  app.add_option("--gpus,--nproc", options.gpus, "Numbers of GPUs")
       ->type_name("LIST")
       ->default_str("1,8,64; with --compat 8; with a run file 1");
   add_limit(app, options);
