@@ -177,12 +177,13 @@ void make_directory(const std::string& directory) {
 
 std::map<std::string, std::string> shown_environment(const Environment& environment) {
   std::map<std::string, std::string> shown;
-  for (const auto& [name, value] : environment) {
+  for (const auto& entry : environment) {
+    const std::string& name = entry.first;
     const auto starts = [&](std::string_view start) { return name.starts_with(start); };
     const std::string lower = lower_case(name);
     const auto has = [&](std::string_view word) { return lower.find(word) != std::string::npos; };
     if (std::ranges::any_of(kShownStarts, starts) && std::ranges::none_of(kSecretWords, has))
-      shown[name] = value;
+      shown.insert(entry);
   }
   return shown;
 }

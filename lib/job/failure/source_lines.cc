@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <source_location>
 #include <string_view>
 
 namespace gxp {
@@ -16,7 +15,7 @@ constexpr const char* kProgram = "/proc/self/exe";
 // The directory of the sources, with which the compiler was called.
 std::string_view source_root() {
   constexpr std::string_view kThisFile = "lib/job/failure/source_lines.cc";
-  const std::string_view path = std::source_location::current().file_name();
+  const std::string_view path = __FILE__;
   return path.ends_with(kThisFile) ? path.substr(0, path.size() - kThisFile.size()) : "";
 }
 
