@@ -88,14 +88,7 @@ class TrafficModel {
       : groups_(groups), network_(network) {}
 
   OpTraffic of(OpId id, RankGroup group, const Call& call) {
-    OpTraffic all{.op = id,
-                  // Without replicas, a group of shards is the world's communicator.
-                  .group = groups_.replicas() == 1 ? RankGroup::kWorld : group,
-                  .call = call,
-                  .plan = {},
-                  .sent = nothing_of_each(),
-                  .between_hosts = nothing_of_each(),
-                  .scratch = nothing_of_each()};
+    OpTraffic all = no_traffic(id, group, call);
     for (int rank = 0; rank < network_.world_size; ++rank) {
       const std::vector<int> members = groups_.members(group, rank);
       if (members.front() != rank) continue;  // told with that one
@@ -114,15 +107,8 @@ class TrafficModel {
   // A sum that is compressed between hosts (compressed_sum.h): what its stages send one after the
   // other.
   OpTraffic of_compressed(OpId id, RankGroup group, const Call& call, const Codec& codec) {
-    OpTraffic all{.op = id,
-                  .group = groups_.replicas() == 1 ? RankGroup::kWorld : group,
-                  .call = call,
-                  .plan = {},
-                  .sent = nothing_of_each(),
-                  .between_hosts = nothing_of_each(),
-                  .scratch = nothing_of_each(),
-                  .scratch_within_hosts = nothing_of_each(),
-                  .scratch_between_hosts = nothing_of_each()};
+    OpTraffic all = no_traffic(id, group, call);
+    all.scratch_within_hosts = all.scratch_between_hosts = nothing_of_each();
     for (int rank = 0; rank < network_.world_size; ++rank) {
       const HostPlace place = place_of(groups_, group, rank);
       const std::vector<int> members = groups_.members(group, rank);
@@ -186,6 +172,17 @@ class TrafficModel {
     all.between_hosts[size_t(rank)] += part.between_hosts[place];
     scratch[size_t(rank)] = std::max(scratch[size_t(rank)], part.scratch[place]);
     return part.plan.predicted_seconds;
+  }
+
+  [[nodiscard]] OpTraffic no_traffic(OpId id, RankGroup group, const Call& call) const {
+    return {.op = id,
+            // Without replicas, a group of shards is the world's communicator.
+            .group = groups_.replicas() == 1 ? RankGroup::kWorld : group,
+            .call = call,
+            .plan = {},
+            .sent = nothing_of_each(),
+            .between_hosts = nothing_of_each(),
+            .scratch = nothing_of_each()};
   }
 
   [[nodiscard]] std::vector<uint64_t> nothing_of_each() const {

@@ -1,7 +1,5 @@
 #include "lib/net/identity/host_identity.h"
 
-#include "lib/base/error.h"
-#include "lib/base/text/read_number.h"
 #include "lib/net/identity/identity.h"
 
 namespace gxp {
@@ -9,17 +7,7 @@ namespace {
 
 constexpr const char* kPodIndex = "JOB_COMPLETION_INDEX";
 constexpr const char* kTorchHost = "PET_NODE_RANK";
-
-std::optional<int> whole_number(const Environment& environment, const char* name, int low) {
-  const std::string* text = find_variable(environment, name);
-  if (text == nullptr) return std::nullopt;
-  const auto number = read_number<int>(*text);
-  if (!number || *number < low)
-    fail(ErrorKind::kConfig,
-         "read this host's place in the job: {}='{}' is not a whole number from {} on", name, *text,
-         low);
-  return number;
-}
+constexpr int kMostPort = 65535;
 
 std::string first_of(const Environment& environment, const char* name, const char* other) {
   for (const char* variable : {name, other})
@@ -40,11 +28,11 @@ std::optional<HostIdentity> place_in_step(const Environment& environment) {
 }
 
 std::optional<HostIdentity> place_for_torchrun(const Environment& environment) {
-  HostIdentity place{.source = kTorchHost, .count = whole_number(environment, "PET_NNODES", 1)};
-  place.index = whole_number(environment, kTorchHost, 0).value_or(0);
+  HostIdentity place{.source = kTorchHost, .count = find_number(environment, "PET_NNODES", 1)};
+  place.index = find_number(environment, kTorchHost).value_or(0);
   place.master_addr = first_of(environment, "PET_MASTER_ADDR", "MASTER_ADDR");
-  place.master_port = whole_number(environment, "PET_MASTER_PORT", 1);
-  if (!place.master_port) place.master_port = whole_number(environment, "MASTER_PORT", 1);
+  place.master_port = find_number(environment, "PET_MASTER_PORT", 1, kMostPort);
+  if (!place.master_port) place.master_port = find_number(environment, "MASTER_PORT", 1, kMostPort);
   return place;
 }
 
@@ -62,7 +50,7 @@ std::optional<HostIdentity> host_identity_from(const Environment& environment) {
     default:
       return std::nullopt;
   }
-  const auto index = whole_number(environment, kPodIndex, 0);
+  const auto index = find_number(environment, kPodIndex);
   if (!index) return std::nullopt;
   return HostIdentity{.source = kPodIndex, .index = *index};
 }

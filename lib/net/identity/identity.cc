@@ -60,15 +60,6 @@ int parse_number(const char* name, const std::string& value, int low, int high) 
   return *number;
 }
 
-constexpr int kMaxRanks = 1 << 24;
-
-std::optional<int> number(const Environment& environment, const char* name, int low = 0,
-                          int high = kMaxRanks) {
-  const std::string* value = name == nullptr ? nullptr : find_variable(environment, name);
-  if (value == nullptr) return std::nullopt;
-  return parse_number(name, *value, low, high);
-}
-
 int job_port(std::string_view job) {
   return 20000 + int(hash64(std::as_bytes(std::span(job))) % 10000);
 }
@@ -96,7 +87,7 @@ void take_master(const Environment& environment, RankIdentity& identity,
                  const std::string& address) {
   const bool one_host = identity.local_world_size == identity.world_size;
   const std::string* given = find_variable(environment, "MASTER_ADDR");
-  const auto port = number(environment, "MASTER_PORT", 1, 65535);
+  const auto port = find_number(environment, "MASTER_PORT", 1, 65535);
   const int own_port = identity.job.empty() ? kDefaultMasterPort : job_port(identity.job);
   identity.master_addr = address.empty() && one_host ? "127.0.0.1" : address;
   if (given != nullptr) identity.master_addr = *given;
@@ -161,9 +152,9 @@ constexpr std::array<Launcher, 6> kLaunchers = {{
 void read_local(const Environment& environment, const Launcher& launcher, RankIdentity& identity) {
   const std::string* master = find_variable(environment, "MASTER_ADDR");
   const bool one_host = master == nullptr || is_loopback(*master);
-  const auto rank = number(environment, launcher.local_rank, 0);
+  const auto rank = find_number(environment, launcher.local_rank, 0);
   identity.local_rank = rank.value_or(one_host ? identity.rank : 0);
-  const auto size = number(environment, launcher.local_world_size, 1);
+  const auto size = find_number(environment, launcher.local_world_size, 1);
   identity.local_world_size =
       size.value_or(one_host ? identity.world_size : identity.local_rank + 1);
 }
@@ -171,7 +162,7 @@ void read_local(const Environment& environment, const Launcher& launcher, RankId
 void read_slurm_local(const Environment& environment, RankIdentity& identity) {
   const std::string& counts = required(environment, identity, "SLURM_STEP_TASKS_PER_NODE");
   const std::vector<int> tasks = tasks_per_host(counts);
-  const int host = number(environment, "SLURM_NODEID").value_or(-1);
+  const int host = find_number(environment, "SLURM_NODEID").value_or(-1);
   if (host < 0 || size_t(host) >= tasks.size())
     fail(ErrorKind::kConfig,
          "read the rank identity: SLURM_NODEID={} has no entry in SLURM_STEP_TASKS_PER_NODE={}",
@@ -181,7 +172,7 @@ void read_slurm_local(const Environment& environment, RankIdentity& identity) {
 
 void check_bare(const Environment& environment, const Launcher& launcher, const char* launchers,
                 const char* bare, int value) {
-  const auto other = number(environment, bare);
+  const auto other = find_number(environment, bare);
   if (other && *other != value)
     fail(ErrorKind::kConfig,
          "read the rank identity: {}={} ({}) but {}={}; unset the one that is stale", launchers,
@@ -199,8 +190,8 @@ RankIdentity read(const Environment& environment, const Launcher& launcher) {
   identity.launcher = launcher.kind;
   for (const char* name : {launcher.rank, launcher.world_size})
     required(environment, identity, name);
-  identity.rank = *number(environment, launcher.rank);
-  identity.world_size = *number(environment, launcher.world_size, 1);
+  identity.rank = *find_number(environment, launcher.rank);
+  identity.world_size = *find_number(environment, launcher.world_size, 1);
   read_local(environment, launcher, identity);
   if (launcher.kind == LauncherKind::kSlurm) read_slurm_local(environment, identity);
   check_range(launcher, launcher.rank, identity.rank, identity.world_size);
@@ -272,6 +263,13 @@ std::string_view to_string(LauncherKind launcher) {
       "gxp launcher", "torchrun",         "Open MPI",      "MPICH",
       "Slurm step",   "environment RANK", "single process"};
   return kNames[size_t(launcher)];
+}
+
+std::optional<int> find_number(const Environment& environment, const char* name, int low,
+                               int high) {
+  const std::string* value = name == nullptr ? nullptr : find_variable(environment, name);
+  if (value == nullptr) return std::nullopt;
+  return parse_number(name, *value, low, high);
 }
 
 RankIdentity identity_from(const Environment& environment) {

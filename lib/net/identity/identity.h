@@ -26,6 +26,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -81,6 +82,13 @@ RankIdentity identity_from(const Environment& environment);
 // only rank, as a shell by "srun --pty" or a notebook by "mpirun -n 1", the launcher is ignored:
 // LauncherKind::kNone.
 RankIdentity identity_of_starter(const Environment& environment);
+
+inline constexpr int kMaxRanks = 1 << 24;
+
+// The number in a variable; nothing if it is not set, or `name` is null. Throws kConfig, naming
+// variable and value, if it is none from `low` to `high`.
+std::optional<int> find_number(const Environment& environment, const char* name, int low = 0,
+                               int high = kMaxRanks);
 
 // "localhost", "127.x.y.z", "::1": an address that no other host can reach.
 bool is_loopback(std::string_view host);

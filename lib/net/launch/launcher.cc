@@ -62,7 +62,6 @@ class JobLauncher {
     point.listener = std::move(listener_);
     Attempt result{std::move(point), job_, attempt_, &*progress_};
     if (options_.host_index != 0 || options_.min_hosts == 0) return result;
-    meetings_->open();
     result.may_grow = [this] { return could_grow(); };
     return result;
   }

@@ -59,14 +59,12 @@ void RankLauncher::run(const Attempt& attempt, const Environment& environment) {
 
 bool RankLauncher::may_restart() {
   take_signals();
-  const bool asked_to_stop = usr1_sent_ || hangup_sent_ || stop_count_ > 0;
-  return outcome_.may_restart() && !asked_to_stop && !has_left_rank_ && holds_results_;
+  return outcome_.may_restart() && !asked_to_stop() && !has_left_rank_ && holds_results_;
 }
 
 bool RankLauncher::paused() {
   take_signals();
-  const bool asked_to_stop = usr1_sent_ || hangup_sent_ || stop_count_ > 0;
-  return outcome_.exit_code() == 128 + SIGUSR1 && !asked_to_stop && !has_left_rank_ &&
+  return outcome_.exit_code() == 128 + SIGUSR1 && !asked_to_stop() && !has_left_rank_ &&
          holds_results_;
 }
 
@@ -206,7 +204,7 @@ void RankLauncher::print_exit_messages() {
 
 // The ranks of the other hosts stop with these.
 void RankLauncher::pause_to_grow() {
-  const bool ends = outcome_.failed_at() || usr1_sent_ || hangup_sent_ || stop_count_ > 0;
+  const bool ends = outcome_.failed_at() || asked_to_stop();
   if (!may_grow_ || has_paused_ || ends || !may_grow_()) return;
   has_paused_ = true;
   for (ChildProcess& rank : ranks_) rank.signal(SIGUSR1);

@@ -64,6 +64,9 @@ class RankLauncher {
 
   bool any_running() const;
 
+  // A signal has asked this launcher to.
+  [[nodiscard]] bool asked_to_stop() const { return usr1_sent_ || hangup_sent_ || stop_count_ > 0; }
+
   void serve();
 
   // Waits for one of `entries`, a signal or a reader of our output, and serves the last two.

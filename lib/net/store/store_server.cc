@@ -60,7 +60,7 @@ class StoreServer::Loop {
 
   [[nodiscard]] std::vector<int> members() const {
     const std::lock_guard lock(mutex_);
-    return {present_.begin(), present_.end()};
+    return present_;
   }
 
   [[nodiscard]] bool has_failed() const {
@@ -180,7 +180,7 @@ class StoreServer::Loop {
     client.member = true;
     ++joined_;
     members_[client.rank()] = &client;
-    note_presence(client.rank(), true);
+    note_members();
     client.send({FrameType::kWelcome, "", "", 0, 0});
     if (cause_.verdict()) send_verdict(client);
   }
@@ -222,17 +222,20 @@ class StoreServer::Loop {
     return member == members_.end() ? "" : question_about(member->second->fd());
   }
 
-  void note_presence(int rank, bool is_there) {
+  void forget_member(int rank) {
+    members_.erase(rank);
+    note_members();
+  }
+
+  // For other threads.
+  void note_members() {
     const std::lock_guard lock(mutex_);
-    if (is_there)
-      present_.insert(rank);
-    else
-      present_.erase(rank);
+    present_.clear();
+    for (const auto& [rank, _] : members_) present_.push_back(rank);
   }
 
   void depart(StoreConnection& client) {
-    members_.erase(client.rank());
-    note_presence(client.rank(), false);
+    forget_member(client.rank());
     departed_.insert(client.rank());
     if (inquiry_) inquiry_->forget(client.rank());
     client.leaving = true;
@@ -245,8 +248,7 @@ class StoreServer::Loop {
     if (client.gone) return;
     client.gone = true;
     if (!client.member || client.leaving) return;
-    members_.erase(client.rank());
-    note_presence(client.rank(), false);
+    forget_member(client.rank());
     const std::string last = describe_lost(client.rank());
     cause_.lost(client.rank(),
                 fmt::format("its connection ended without a goodbye{}{}; was it killed?{}{}",
@@ -260,10 +262,7 @@ class StoreServer::Loop {
     cause_.lost(client.rank(), why);
     follow_cause();
     if (!client.member && cause_.verdict()) send_verdict(client);
-    if (client.member) {
-      members_.erase(client.rank());
-      note_presence(client.rank(), false);
-    }
+    if (client.member) forget_member(client.rank());
     client.leaving = true;
   }
 
@@ -385,9 +384,9 @@ class StoreServer::Loop {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::set<int> present_;  // the keys of members_; guarded by mutex_
-  int left_ = 0;           // guarded by mutex_
-  bool failed_ = false;    // guarded by mutex_
+  std::vector<int> present_;  // the ranks of members_; guarded by mutex_
+  int left_ = 0;              // guarded by mutex_
+  bool failed_ = false;       // guarded by mutex_
   // Guarded by mutex_: what another thread waits for, and gets.
   std::optional<Deadline::Duration> survey_patience_;
   std::vector<RankAnswer> surveyed_;
