@@ -67,6 +67,7 @@ void print_launch(const TrainOptions& options, const RunConfig& run) {
                                  {.argv = without_options(own_argv(), where),
                                   .nproc = std::max(1, launch.nproc),
                                   .nnodes = launch.nnodes,
+                                  .min_nnodes = launch.min_nnodes,
                                   .max_restarts = launch.max_restarts,
                                   .uses_gpus = run.train.device == TrainDevice::kCuda,
                                   .master = launch.master}));

@@ -29,10 +29,16 @@ std::string shell_words(const std::vector<std::string>& words) {
   return line;
 }
 
-// The command as gxp's launcher runs it on each host.
-std::vector<std::string> host_command(const LaunchedCommand& command) {
+// The command as gxp's launcher runs it on each host. `knows_hosts`: something else there tells it how
+// many there are.
+std::vector<std::string> host_command(const LaunchedCommand& command, bool knows_hosts) {
   std::vector<std::string> argv = command.argv;
   argv.insert(argv.end(), {"--nproc", std::to_string(command.nproc)});
+  const std::string nnodes = std::to_string(command.nnodes);
+  if (command.min_nnodes > 0)
+    argv.insert(argv.end(), {"--nnodes", fmt::format("{}:{}", command.min_nnodes, nnodes)});
+  else if (!knows_hosts)
+    argv.insert(argv.end(), {"--nnodes", nnodes});
   return argv;
 }
 
@@ -63,7 +69,7 @@ std::string slurm_script(const LaunchedCommand& command) {
         "#SBATCH --requeue\n#SBATCH --open-mode=append\n#SBATCH --signal=USR1@120\n";
   // Since Slurm 20.11 a task gets no more CPUs than it asks for.
   text += fmt::format("\nsrun --cpus-per-task=\"$SLURM_CPUS_ON_NODE\" {}\n",
-                      shell_words(host_command(command)));
+                      shell_words(host_command(command, true)));
   if (restarts)
     text += fmt::format(
         "code=$?\nif ((code == 138 && ${{SLURM_RESTART_COUNT:-0}} < {})); then scontrol requeue "
@@ -90,8 +96,7 @@ std::string mpi_script(const LaunchedCommand& command) {
 }
 
 std::string ssh_script(const LaunchedCommand& command) {
-  std::vector<std::string> argv = host_command(command);
-  argv.insert(argv.end(), {"--nnodes", std::to_string(command.nnodes)});
+  const std::vector<std::string> argv = host_command(command, false);
   const std::string again =
       command.max_restarts == 0
           ? "host() { start \"$@\"; }\n"
@@ -142,10 +147,9 @@ std::string command_list(std::vector<std::string> words) {
 
 // Pods of an Indexed Job have the names JOB-INDEX, which a headless service resolves.
 std::string kubernetes_manifest(const LaunchedCommand& command) {
-  std::vector<std::string> argv = host_command(command);
+  std::vector<std::string> argv = host_command(command, false);
   argv[0] = "gxp";  // the image's
-  argv.insert(argv.end(), {"--nnodes", std::to_string(command.nnodes), "--master",
-                           fmt::format("gxp-0.gxp:{}", port_of(command))});
+  argv.insert(argv.end(), {"--master", fmt::format("gxp-0.gxp:{}", port_of(command))});
   const bool restarts = command.max_restarts > 0;
   const std::string gpus =
       command.uses_gpus

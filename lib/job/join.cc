@@ -299,6 +299,12 @@ void place_host(LaunchRequest& request, const Environment& environment) {
   }
   request.nnodes = std::max(1, request.given_nnodes);
   request.node_rank = std::max(0, request.given_node_rank);
+  if (request.min_nnodes > 0 && request.max_restarts == 0)
+    fail(
+        ErrorKind::kUsage,
+        "--nnodes {}:{}: a job goes on with fewer hosts only by train's --max-restarts; give that, "
+        "or one number of hosts",
+        request.min_nnodes, request.nnodes);
   if (request.nproc == 0 && request.given_nnodes <= 1) return check_ranks_of_host(environment);
   const auto host = host_identity_from(environment);
   if (!host || (!host->count && request.nnodes == 1)) return;
@@ -333,12 +339,6 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
          "--nproc {}: this process is already rank {} of {} ({}); leave --nproc and --nnodes out",
          request.nproc, identity.rank, identity.world_size, to_string(identity.launcher));
   }
-  if (request.min_nnodes > 0 && request.max_restarts == 0)
-    fail(
-        ErrorKind::kUsage,
-        "--nnodes {}:{}: a job goes on with fewer hosts only by train's --max-restarts; give that, "
-        "or one number of hosts",
-        request.min_nnodes, request.nnodes);
   if (choose_engine(comm).joins_ranks) {
     fail(ErrorKind::kUsage,
          "--nproc {}: engine '{}' needs its own launcher; use mpirun -n {} gxp ... without --nproc "

@@ -18,8 +18,8 @@ namespace {
 
 bool is_new(const HostReport& report) { return report.job.empty(); }
 
-HostDecision end_with(std::string text) {
-  return {.starts = false, .job = "", .hosts = {}, .text = std::move(text)};
+HostDecision end_with(std::string text, bool failed = true) {
+  return {.starts = false, .job = "", .hosts = {}, .failed = failed, .text = std::move(text)};
 }
 
 // Why the launchers cannot work together; "": they can.
@@ -82,16 +82,19 @@ std::vector<int> numbers_of(std::span<const HostReport> reports) {
   return numbers;
 }
 
-// Whether nobody need do anything any more.
-bool is_over(std::span<const HostReport> reports, const HostRules& rules) {
-  const bool paused = reports[0].has_paused;
-  const bool any_ends = std::ranges::any_of(reports, [&](const HostReport& report) {
-    return !is_new(report) && !report.succeeded && !report.may_restart &&
-           !(paused && report.paused);
+// Whether somebody has failed for good, or was asked to stop.
+bool any_ends(std::span<const HostReport> reports) {
+  return std::ranges::any_of(reports, [&](const HostReport& report) {
+    const bool goes_on =
+        report.succeeded || report.may_restart || (reports[0].has_paused && report.paused);
+    return !is_new(report) && !goes_on;
   });
-  const bool all_succeeded = std::ranges::all_of(
-      reports, [](const HostReport& report) { return is_new(report) || report.succeeded; });
-  return any_ends || (all_succeeded && lost_hosts(reports, rules).empty());
+}
+
+bool all_succeeded(std::span<const HostReport> reports, const HostRules& rules) {
+  return lost_hosts(reports, rules).empty() &&
+         std::ranges::all_of(
+             reports, [](const HostReport& report) { return is_new(report) || report.succeeded; });
 }
 
 }  // namespace
@@ -106,7 +109,8 @@ HostDecision decide(std::span<const HostReport> reports, RestartPolicy& policy,
                     const std::string& new_job, const HostRules& rules) {
   if (const std::string why = contradiction(reports); !why.empty()) return end_with(why);
   const bool first = std::ranges::all_of(reports, is_new);
-  if (!first && is_over(reports, rules)) return end_with("");
+  if (!first && any_ends(reports)) return end_with("");
+  if (!first && all_succeeded(reports, rules)) return end_with("", false);
   HostDecision decision{.starts = true, .job = new_job, .hosts = {}, .text = ""};
   for (const int host : choose_hosts(numbers_of(reports), rules))
     decision.hosts.push_back(std::to_string(host));

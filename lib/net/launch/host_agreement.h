@@ -59,9 +59,10 @@ struct HostDecision {
   int restarts = 0;                // so far, of those that count
   std::vector<std::string> hosts;  // their numbers, in order of the ranks; the others wait
   int port = 0;                    // of the ranks' store, on host 0
+  bool failed = false;             // the job has ended, and not well
   std::string text;                // for the log, if there is something to tell
 
-  auto fields() { return std::tie(starts, job, attempt, restarts, hosts, port, text); }
+  auto fields() { return std::tie(starts, job, attempt, restarts, hosts, port, failed, text); }
 };
 
 // How many hosts there may be.

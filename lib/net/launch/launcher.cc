@@ -25,10 +25,13 @@ class JobLauncher {
       : options_(options), environment_(environment), policy_(options.max_restarts) {}
 
   int run() {
-    if (meetings_ && !join()) return 0;
+    if (meetings_) {
+      if (const auto code = join()) return *code;
+    }
     for (;;) {                           // ends: after policy_.most() restarts
       if (meetings_ && !takes_part()) {  // waits for the next attempt
-        if (!follow(decide_with(report(), options_.join_timeout)).starts) return 0;
+        const HostDecision decision = decide_with(report(), options_.join_timeout);
+        if (!follow(decision).starts) return code_of_others(decision);
         continue;
       }
       if (progress_) progress_->set_step(0);
@@ -82,16 +85,23 @@ class JobLauncher {
             .last = has_run_ ? hosts_ : std::vector<int>{}};
   }
 
-  // The other hosts, which may have begun. False: they have ended without this one.
-  bool join() {
+  // The other hosts, which may have begun. The exit code, if they have ended without this one.
+  std::optional<int> join() {
     for (int host = 0; host < options_.host_count; ++host) hosts_.push_back(host);
     const HostDecision decision = decide_with(report(), options_.join_timeout);
     const bool is_spare = decision.text.empty() && options_.min_hosts > 0;
     if (!decision.starts && !is_spare)
       fail(ErrorKind::kConfig, "start ranks with the other hosts: {}",
            decision.text.empty() ? "the job has ended" : decision.text);
-    if (!decision.starts) log(LogLevel::kInfo, "the job has ended on the other hosts");
-    return follow(decision).starts;
+    if (!follow(decision).starts) return code_of_others(decision);
+    return std::nullopt;
+  }
+
+  // The job has ended, and this host had no ranks at the end.
+  int code_of_others(const HostDecision& decision) {
+    log(decision.failed ? LogLevel::kError : LogLevel::kInfo,
+        fmt::format("the job has {} on the other hosts", decision.failed ? "failed" : "ended"));
+    return decision.failed ? exit_code(ErrorKind::kPeer) : 0;
   }
 
   // Whether another attempt follows.

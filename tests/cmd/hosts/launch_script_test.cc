@@ -123,6 +123,22 @@ TEST_CASE("a printed manifest is YAML that holds the command", "[cmd]") {
   CHECK(Arguments(command.end() - ptrdiff_t(end.size()), command.end()) == end);
 }
 
+TEST_CASE("a printed script keeps how many hosts suffice", "[cmd]") {
+  const auto [kind, text] = GENERATE(table<std::string, std::string>(
+      {{"slurm", " --nnodes 2:4"}, {"ssh", " --nnodes 2:4"}, {"k8s", "\"--nnodes\",\"2:4\""}}));
+  const GoldenRun run;
+  const Arguments hosts = {
+      "--nproc", "1",     "--nnodes",           "2:4",   "--print-launch",
+      kind,      "--set", "train.grad_accum=1", "--set", "train.global_batch=4"};
+  Arguments restarts = hosts;
+  restarts.insert(restarts.end(), {"--max-restarts", "2"});
+  const Outcome printed = run.run(restarts);
+  CAPTURE(printed.err);
+  CHECK(printed.code == 0);
+  CHECK(contains(printed.out, text));
+  CHECK(run.run(hosts).code == 2);  // without restarts, fewer than all never suffice
+}
+
 TEST_CASE("a host's place must not be contradicted", "[cmd]") {
   const std::map<std::string, std::string> pod = {{"PET_NODE_RANK", "1"},
                                                   {"PET_NNODES", "3"},
