@@ -10,6 +10,7 @@
 #include "lib/base/text/read_number.h"
 #include "lib/ckpt/native/step_directory.h"
 #include "lib/net/identity/identity.h"
+#include "lib/net/launch/host_memory.h"
 #include "lib/net/launch/job_progress.h"
 
 namespace gxp {
@@ -102,8 +103,15 @@ void add_restart_option(CLI::App& app, LaunchRequest& launch) {
 
 void prepare_restarts(TrainOptions& options, const RunConfig& run, const Environment& environment) {
   LaunchRequest& launch = options.launch;
+  const bool trains = !options.only_looks(run) && !options.times.by_class;
+  const bool replicates = trains && run.checkpoint.replica != ReplicaPlace::kNone;
+  if (replicates && launch.max_restarts == 0)
+    fail(ErrorKind::kUsage,
+         "checkpoint.replica \"{}\": replicas are read when ranks are started again; give "
+         "--max-restarts, or set it to \"none\"",
+         run.checkpoint.replica);
   if (launch.max_restarts == 0) return;
-  if (options.only_looks(run) || options.times.by_class)
+  if (!trains)
     fail(ErrorKind::kUsage, "--max-restarts: there is nothing to continue without training");
   if (run.checkpoint.dir.empty())
     fail(
@@ -121,12 +129,18 @@ void prepare_restarts(TrainOptions& options, const RunConfig& run, const Environ
   const LauncherKind launcher =
       launch.is_host ? LauncherKind::kNone : identity_of_starter(environment).launcher;
   if (launcher == LauncherKind::kGxp) return;
+  if (replicates && launcher != LauncherKind::kNone)
+    fail(ErrorKind::kUsage,
+         "checkpoint.replica \"{}\": {} keeps no memory from one start of the ranks to the next; "
+         "start them by gxp's own launcher, --nproc, or set it to \"none\"",
+         run.checkpoint.replica, to_string(launcher));
   if (launcher != LauncherKind::kNone) return check_other_launcher(launch, launcher, environment);
-  if (run.checkpoint.every == 0)
+  if (run.checkpoint.every == 0 && !replicates)
     log_warn(
         "--max-restarts: checkpoint.every is 0, so the run saves nothing before its end, and each "
         "restart begins where the run began");
   if (launch.nproc == 0) launch.nproc = 1;
+  if (replicates) launch.replica_dir = run.checkpoint.replica_dir;
   launch.saved_step = [dir = run.checkpoint.dir] {
     const auto steps = complete_steps(dir);
     return steps.empty() ? int64_t{0} : int64_t(steps.back());
@@ -136,11 +150,14 @@ void prepare_restarts(TrainOptions& options, const RunConfig& run, const Environ
 void connect_to_launcher(TrainOptions& options, const Environment& environment) {
   if (options.launch.max_restarts == 0) return;
   options.run.jobs = job_names(identity_from(environment), environment, options.run.settings);
+  if (const std::string* directory = find_variable(environment, kReplicaVariable))
+    options.run.replicas.directory = *directory;
   auto inherited = JobProgress::inherited(environment);
   if (!inherited) return;
   // Shared by the two functions.
   const auto progress = std::make_shared<JobProgress>(std::move(*inherited));
   options.run.owns_directories = [progress] { progress->set_owns_directories(); };
+  options.run.replicas.replicated = [progress](int64_t step) { progress->set_replicated(step); };
   options.run.begins_step = [progress](int64_t step) { progress->set_step(step); };
 }
 

@@ -46,6 +46,12 @@ bool leave_cudnn(RunConfig& run) {
   return run.train.precision != NumberType::kFp32;
 }
 
+RunOptions with_replicas(RunOptions options, const RankIdentity& identity, Transport* transport) {
+  options.replicas.ranks_per_host = identity.local_world_size;
+  options.replicas.transport = transport;
+  return options;
+}
+
 }  // namespace
 
 int train_on_rank(const TrainOptions& options, const RunConfig& config, JobSettings job,
@@ -62,6 +68,8 @@ int train_on_rank(const TrainOptions& options, const RunConfig& config, JobSetti
   if (on_gpu) job.gpu = backend.device.get();
   if (on_gpu && leaves_cudnn && identity.rank == 0) log_info("{}", kLeavesCudnn);
   const bool looks = options.only_looks(run), trains = !looks && !options.times.by_class;
+  Transport* second = nullptr;
+  if (trains && run.checkpoint.replica != ReplicaPlace::kNone) job.second_transport = &second;
   std::optional<WatchedRun> watched;
   if (trains) watched.emplace(run, identity, environment);
   if (watched) watched->watch(job);
@@ -78,7 +86,8 @@ int train_on_rank(const TrainOptions& options, const RunConfig& config, JobSetti
     else if (looks)
       view = view_model(run, communicator, backend, options.view());
     else
-      summary = run_training(run, communicator, backend, watched->watched(options.run));
+      summary = run_training(run, communicator, backend,
+                             watched->watched(with_replicas(options.run, identity, second)));
   };
   try {
     run_rank(options.launch, environment, job, backend.host(), work);

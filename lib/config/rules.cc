@@ -229,6 +229,11 @@ std::string export_has_directory(const RunConfig& run) {
   return "needs a directory in checkpoint.dir";
 }
 
+std::string replicas_have_a_fallback(const RunConfig& run) {
+  if (run.checkpoint.replica == ReplicaPlace::kNone || !run.checkpoint.dir.empty()) return "";
+  return "needs a directory in checkpoint.dir";
+}
+
 std::string adapters_have_a_rank(const RunConfig& run) {
   const LoraConfig& lora = run.lora;
   if (lora.rank > 0 || lora == LoraConfig{.init = lora.init}) return "";
@@ -312,6 +317,7 @@ constexpr Rule kRules[] = {
     {"comm.codec", "train.device", codec_computes_on_cpus},
     {"checkpoint.every", "checkpoint.dir", saving_has_directory},
     {"checkpoint.export", "checkpoint.dir", export_has_directory},
+    {"checkpoint.replica", "checkpoint.dir", replicas_have_a_fallback},
 };
 
 }  // namespace

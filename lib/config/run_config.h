@@ -59,6 +59,9 @@ constexpr std::array<std::string_view, 4> words_of(ExportType) {
   return {"none", "bf16", "fp16", "fp32"};
 }
 
+enum class ReplicaPlace { kNone, kNeighbour };
+constexpr std::array<std::string_view, 2> words_of(ReplicaPlace) { return {"none", "neighbour"}; }
+
 struct CheckpointConfig {
   std::string dir;     // "": no checkpoints
   int every = 0;       // steps; 0: at the end only
@@ -67,6 +70,9 @@ struct CheckpointConfig {
   bool async = false;  // written while training goes on
   Choice<CheckpointLayout> layout = CheckpointLayout::kSharded;
   Choice<ExportType> export_type = ExportType::kNone;
+  Choice<ReplicaPlace> replica = ReplicaPlace::kNone;
+  int replica_every = 10;  // steps
+  std::string replica_dir = "/dev/shm";
 
   using S = CheckpointConfig;
   static void schema(auto& field) {
@@ -87,6 +93,18 @@ struct CheckpointConfig {
           "Also write each checkpoint's weights, in this type, as a Hugging Face directory "
           "step-N/huggingface. Rank 0 writes it in the background. Of runs with [lora]: the "
           "adapters alone, as a directory of PEFT.");
+    field("replica", &S::replica,
+          "neighbour: each rank's part of the state also lies in memory, of its own host and of "
+          "the next one. After a rank's death or the loss of a host, the ranks that are started "
+          "again (--max-restarts) continue from there, if the hosts that are left hold all "
+          "parts; otherwise from the newest checkpoint.");
+    field("replica_every", &S::replica_every,
+          "Steps between replicas. They are copied in the background; training waits only for an "
+          "f32 copy of what each rank saves.",
+          at_least(1));
+    field("replica_dir", &S::replica_dir,
+          "Where each host keeps its replicas: a directory in memory, or on a disk of its own. A "
+          "host needs room for two replicas of its ranks and two of its neighbour's.");
   }
 };
 

@@ -187,6 +187,19 @@ std::unique_ptr<Engine> make_engine(const JobSettings& settings, const EngineCon
   return engine.make(context);
 }
 
+// Between each rank and the one of the same number on the next host; without a probe, as one
+// connection will do.
+std::unique_ptr<Transport> make_second_transport(Store& store, TransportContext context,
+                                                 int ranks_per_host) {
+  store.begin_keys_with("second ");
+  context.tcp.connections = 1;
+  context.tcp.buffer_bytes = 0;
+  const auto follows = [=, ranks = context.world_size](int a, int b) {
+    return b == (a + ranks_per_host) % ranks;
+  };
+  return make_tcp_transport(context, [=](int a, int b) { return follows(a, b) || follows(b, a); });
+}
+
 // The survey reaches the server while this lives.
 class SurveyedServer {
  public:
@@ -224,10 +237,15 @@ void run_rank_by_store(const LaunchRequest& request, const Environment& environm
   if (settings.on_verdict) job.store->set_witness(settings.on_verdict);
   const SurveyedServer surveyed(settings.survey, job.server.get());
   // All are there until the store knows why the job ends, and peers have what they were sent.
+  std::unique_ptr<Transport> second;
   std::list<Communicator> communicators;
   try {
     CommunicatorOptions options = agreed_options(*job.store, settings, environment, joined);
     options.reporting = {&recorder, job.store.get()};
+    if (settings.second_transport != nullptr && identity.local_world_size < identity.world_size) {
+      second = make_second_transport(*job.store, context, identity.local_world_size);
+      *settings.second_transport = second.get();
+    }
     CommConfig comm = settings.comm;
     for (const std::string& transport :
          settings.transports.empty() ? std::vector{comm.transport} : settings.transports) {
@@ -364,6 +382,7 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
   options.min_hosts = request.min_nnodes;
   if (request.accepts) options.accepts = request.accepts;
   if (request.saved_step) options.saved_step = request.saved_step;
+  options.replica_dir = request.replica_dir;
   return launch(options, environment);
 }
 

@@ -19,6 +19,7 @@ class Communicator;
 class Device;
 class FlightRecorder;
 class RankSurvey;
+class Transport;
 struct CommunicatorOptions;
 struct Profile;
 struct SelectionSettings;
@@ -37,6 +38,7 @@ struct LaunchRequest {
   int max_restarts = 0;
   std::function<bool(int)> accepts;     // LaunchOptions::accepts; with min_nnodes
   std::function<int64_t()> saved_step;  // as LaunchOptions::saved_step; with max_restarts
+  std::string replica_dir;              // likewise LaunchOptions::replica_dir
   // Whether launch_ranks() is to start some, unless this process is one of them.
   [[nodiscard]] bool starts_ranks() const {
     return nproc > 1 || nnodes > 1 || (max_restarts > 0 && nproc > 0);
@@ -73,6 +75,10 @@ struct JobSettings {
   FlightRecorder* recorder = nullptr;
   // Reaches all ranks while rank 0's store serves them; null: nobody asks. Likewise.
   RankSurvey* survey = nullptr;
+  // Set before `work` is called, where there are several hosts: a transport beside the job's, for a
+  // thread of its own, as long as the job lasts. It joins each rank and that of the same number on the
+  // next host. Null: none is wanted.
+  Transport** second_transport = nullptr;
   // Called once the job has failed, on a thread of the store's, before waits are interrupted.
   std::function<void(const FailureVerdict&)> on_verdict{};
 };

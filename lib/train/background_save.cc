@@ -23,8 +23,6 @@
 namespace gxp {
 namespace {
 
-// Elements that are written between two looks at whether the run has ended.
-constexpr size_t kWrittenElements = size_t{4} << 20;
 constexpr std::chrono::milliseconds kLookEvery{20};
 // A run that ends does not wait longer for a write that is under way.
 constexpr std::chrono::seconds kEndPatience{5};
@@ -36,25 +34,6 @@ std::string make_save_id(Communicator& communicator) {
   std::random_device random;
   const std::string mine = fmt::format("{:08x}{:08x}", random(), random());
   return gather_texts(communicator, mine).front();
-}
-
-// The shares of one file. False if the run has ended before all was written.
-bool write_all(const StagedState& staged, bool frozen, const std::stop_token& stop,
-               CheckpointWriter& writer) {
-  ConstMemory left = memory_of(staged.values);
-  for (const StagedState::Share& share : staged.shares) {
-    const size_t element_bytes = size_of(share.tensor.dtype);
-    const size_t share_bytes = share.count * element_bytes;
-    const ConstMemory values = left.slice(0, share_bytes);
-    left = left.slice(share_bytes, left.bytes - share_bytes);
-    for (size_t done = 0; share.frozen == frozen && done < share.count; done += kWrittenElements) {
-      if (stop.stop_requested()) return false;
-      const size_t count = std::min(kWrittenElements, share.count - done);
-      writer.add(share.tensor, share.begin + done,
-                 values.slice(done * element_bytes, count * element_bytes));
-    }
-  }
-  return true;
 }
 
 StorageDType dtype_of(ExportType type) {
@@ -139,7 +118,7 @@ void BackgroundSave::Job::write(const std::stop_token& stop, const std::string& 
   for (const bool frozen : files) {
     writing.frozen = frozen;
     CheckpointWriter writer(dir, writing);
-    if (!write_all(staged, frozen, stop, writer)) return;
+    if (!write_staged(staged, frozen, stop, writer)) return;
     leave_part(dir, writing, save_id, writer.finish());
   }
   if (rank != 0) return;

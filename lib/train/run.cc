@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/base/median.h"
 #include "lib/ckpt/file.h"
+#include "lib/ckpt/native/step_directory.h"
 #include "lib/ckpt/native/writer.h"
 #include "lib/collective/communicator.h"
 #include "lib/collective/gather_texts.h"
@@ -75,7 +76,9 @@ class Run {
 
   void start() {
     compare_data();
-    if (!resumes()) {
+    if (resume_newer_replica()) {
+      claim_.earlier = EarlierRun::kContinue;
+    } else if (!resumes()) {
       trainer_.initialise_weights();
     } else if (!resume_state(trainer_, communicator_, config_, options_.settings)) {
       fail(ErrorKind::kIo, "resume from {}: this rank finds no checkpoint there",
@@ -104,6 +107,42 @@ class Run {
       if (leads())
         log_info("step {}: validation loss {:.4f}", trainer_.steps_done(), *summary_.valid_start);
     }
+  }
+
+  // Prepares the next replicas. Whether there was one, newer than all checkpoints.
+  bool resume_newer_replica() {
+    if (config_.checkpoint.replica == ReplicaPlace::kNone) return false;
+    const ReplicaPlaces& places = options_.replicas;
+    const std::vector<uint64_t> saved =
+        resumes() ? complete_steps(config_.checkpoint.dir) : std::vector<uint64_t>{};
+    const auto found = find_replica(places.directory, places.ranks_per_host,
+                                    saved.empty() ? 0 : saved.back(), communicator_);
+    if (found) resume_replica(trainer_, communicator_, config_, options_.settings, *found);
+    const auto timeout = std::chrono::duration<double>(config_.comm.timeout_s);
+    copies_.emplace(communicator_, places, files_of_a_rank(trainer_.architecture()),
+                    std::chrono::duration_cast<std::chrono::milliseconds>(timeout),
+                    found ? uint64_t(trainer_.steps_done()) : 0);
+    return found.has_value();
+  }
+
+  // In the first step of an attempt, too: the hosts may be others.
+  void replicate(int64_t step) {
+    copies_->check();
+    const bool first = seconds_.size() == 1;
+    if (last_step() || (!first && step % config_.checkpoint.replica_every != 0)) return;
+    enter(Activity::kSave);
+    const auto begin = Deadline::Clock::now();
+    copies_->start([&](StagedState& staged) {
+      stage_state(trainer_,
+                  checkpoint_info(trainer_, communicator_.world_size(), config_, options_.settings),
+                  staged);
+    });
+    if (first && leads())
+      log_info("replicas every {} steps: {} of this rank, in {}{}; training waited {:.1f} ms",
+               config_.checkpoint.replica_every, format_bytes(copies_->bytes()),
+               options_.replicas.directory,
+               options_.replicas.transport == nullptr ? "" : " and on the next host",
+               1e3 * seconds_since(begin));
   }
 
   void compare_data() {
@@ -229,6 +268,7 @@ class Run {
     const int every = config_.train.check_replicas;
     if (every > 0 && (save_due(signal[0]) || r.step % every == 0)) replicas_.check();
     if (save_due(signal[0])) save();
+    if (copies_ && signal[0] == 0) replicate(r.step);
     return signal[0];
   }
 
@@ -236,6 +276,7 @@ class Run {
   void roll_back(const StepResult& bad) {
     enter(Activity::kLoad);
     background_.finish();
+    if (copies_) copies_->drop();
     const uint64_t samples = trainer_.samples_consumed();
     if (config_.checkpoint.dir.empty() ||
         !resume_state(trainer_, communicator_, config_, options_.settings))
@@ -329,6 +370,7 @@ class Run {
   RunSummary finish(int signal) {
     enter(Activity::kSave);
     background_.finish();
+    if (copies_) copies_->finish();
     summary_.signal = signal;
     summary_.steps = trainer_.steps_done();
     summary_.seconds = std::accumulate(seconds_.begin(), seconds_.end(), 0.0);
@@ -352,6 +394,7 @@ class Run {
   Backend& backend_;
   Trainer trainer_;
   BackgroundSave background_;
+  std::optional<NeighbourCopies> copies_;
   ReplicaCheck replicas_;
   RollBacks roll_backs_;
   ProfiledSteps profiled_;

@@ -11,6 +11,7 @@
 #include "lib/config/run_config.h"
 #include "lib/train/metrics.h"
 #include "lib/train/model/generation.h"
+#include "lib/train/replica/neighbour_copies.h"
 #include "lib/train/run_directories.h"
 #include "lib/train/step/backend.h"
 
@@ -27,7 +28,8 @@ struct RunOptions {
   std::string resolved_settings;  // the same as TOML, for the run directory
   // The number of a signal that asks the run to stop, or 0. Asked once per step.
   std::function<int()> stop_signal = [] { return 0; };
-  JobNames jobs;  // what this run may be a restart of
+  JobNames jobs;           // what this run may be a restart of
+  ReplicaPlaces replicas;  // with checkpoint.replica
   // Called on rank 0 when the directories are the job's, and as each step begins.
   std::function<void()> owns_directories = [] {};
   std::function<void(int64_t)> begins_step = [](int64_t) {};

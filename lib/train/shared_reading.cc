@@ -32,12 +32,12 @@ struct Block {
 // Cuts the files that one rank reads into blocks, which are the same on every rank.
 class BlockCutter {
  public:
-  BlockCutter(const Manifest& manifest, size_t reader, size_t readers)
-      : block_bytes_(std::clamp(kRoundBytes / readers, kMinBlockBytes, kMaxBlockBytes)) {
+  BlockCutter(const Manifest& manifest, std::span<const int> readers, int reader, size_t ranks)
+      : block_bytes_(std::clamp(kRoundBytes / ranks, kMinBlockBytes, kMaxBlockBytes)) {
     for (size_t t = 0; t < manifest.tensors.size(); ++t) {
       const LogicalTensor& tensor = manifest.tensors[t];
       for (const Piece& piece : tensor.pieces) {
-        if (piece.file % readers == reader)
+        if (readers[piece.file] == reader)
           left_.push_back({piece.file,
                            t,
                            {piece.begin, piece.count},
@@ -127,7 +127,8 @@ class Needs {
 class SharedReading {
  public:
   SharedReading(const Checkpoint& checkpoint, Communicator& communicator,
-                std::span<const NeededPart> needed, const TakeElements& take)
+                std::span<const NeededPart> needed, const TakeElements& take,
+                std::span<const int> readers)
       : checkpoint_(checkpoint),
         communicator_(communicator),
         needed_(needed),
@@ -136,8 +137,8 @@ class SharedReading {
         part_of_(checkpoint.manifest().tensors.size()),
         buffers_(size_t(communicator.world_size())) {
     for (size_t part = 0; part < needed.size(); ++part) part_of_[needed[part].tensor] = part;
-    for (size_t rank = 0; rank < buffers_.size(); ++rank)
-      cutters_.emplace_back(checkpoint.manifest(), rank, buffers_.size());
+    for (int rank = 0; rank < communicator.world_size(); ++rank)
+      cutters_.emplace_back(checkpoint.manifest(), readers, rank, buffers_.size());
   }
 
   void run() {
@@ -215,8 +216,12 @@ class SharedReading {
 }  // namespace
 
 void read_shared(const Checkpoint& checkpoint, Communicator& communicator,
-                 std::span<const NeededPart> needed, const TakeElements& take) {
-  SharedReading(checkpoint, communicator, needed, take).run();
+                 std::span<const NeededPart> needed, const TakeElements& take,
+                 std::span<const int> readers) {
+  std::vector<int> in_turn;
+  for (size_t file = 0; readers.empty() && file < checkpoint.manifest().files.size(); ++file)
+    in_turn.push_back(int(file % size_t(communicator.world_size())));
+  SharedReading(checkpoint, communicator, needed, take, readers.empty() ? in_turn : readers).run();
 }
 
 }  // namespace gxp

@@ -1,6 +1,6 @@
 // Reading a checkpoint by all ranks together, each byte of it once.
 //
-// Data file i is read by rank i % world_size, from its beginning to its end, and hashed.
+// Data file i is read by rank i % world_size, or by readers[i], from its beginning to its end, and hashed.
 // In each round every rank reads one block of its files and sends to each other rank the elements
 // in it that this one needs. With the world size and the strategy of the writer, each rank finds
 // its elements in its own file: then no data are sent, or, if every rank needs all elements, as
@@ -35,6 +35,7 @@ using TakeElements = std::function<void(size_t part, size_t first, ConstMemory e
 // of 4 MiB at most for each, where the rank needs something of them; 16 bytes for each tensor and
 // rank.
 void read_shared(const Checkpoint& checkpoint, Communicator& communicator,
-                 std::span<const NeededPart> needed, const TakeElements& take);
+                 std::span<const NeededPart> needed, const TakeElements& take,
+                 std::span<const int> readers = {});
 
 }  // namespace gxp

@@ -108,7 +108,8 @@ ConstMemory as_bf16(ConstMemory f32, std::vector<BFloat16>& rounded) {
 }
 
 // [collective] Fills all that the rank holds.
-void load(const Checkpoint& checkpoint, Communicator& communicator, HeldState& state) {
+void load(const Checkpoint& checkpoint, Communicator& communicator, HeldState& state,
+          std::span<const int> readers = {}) {
   std::vector<HeldTensor> held = state.weights();
   std::ranges::move(state.kept(), std::back_inserter(held));
   std::vector<const LogicalTensor*> saved;
@@ -124,7 +125,8 @@ void load(const Checkpoint& checkpoint, Communicator& communicator, HeldState& s
   std::vector<float> converted;
   std::vector<BFloat16> rounded;
   read_shared(
-      checkpoint, communicator, needed, [&](size_t part, size_t first, ConstMemory elements) {
+      checkpoint, communicator, needed,
+      [&](size_t part, size_t first, ConstMemory elements) {
         if (part >= held.size()) return pending.take(part - held.size(), first, elements);
         if (held[part].dtype() == DType::kU8) return state.write(held[part], first, elements);
         const ConstMemory values = as_f32(elements, saved[part]->info.dtype, converted);
@@ -134,7 +136,27 @@ void load(const Checkpoint& checkpoint, Communicator& communicator, HeldState& s
             held[part].elements.begin + first);
         state.write(held[part], first,
                     held[part].dtype() == DType::kBF16 ? as_bf16(values, rounded) : values);
-      });
+      },
+      readers);
+}
+
+void resume_from(const Checkpoint& checkpoint, std::span<const int> readers, Trainer& trainer,
+                 Communicator& communicator, const RunConfig& config, const KeyValues& settings) {
+  check_resumable(checkpoint, config, settings, trainer.architecture());
+  check_pending(checkpoint, config.comm.codec, trainer.program().residuals != kNoBuffer);
+  check_resumed_data(checkpoint, trainer.train_data(), config.data.changed,
+                     communicator.rank() == 0);
+  const CheckpointInfo& info = checkpoint.manifest().info;
+  trainer.continue_from(int64_t(info.step), samples_before(info, trainer.samples_per_step()));
+  load(checkpoint, communicator, trainer.state(), readers);
+  trainer.clipping().continue_from(info.state);
+  // No rank trains until every rank has verified its files.
+  communicator.barrier();
+  if (communicator.rank() != 0) return;
+  log_info("resumed from {} (written by {} ranks, now {})",
+           readers.empty() ? checkpoint.path() : fmt::format("the replica of step {}", info.step),
+           info.world_size, communicator.world_size());
+  report_resumed(checkpoint, config, settings, trainer.samples_per_step());
 }
 
 }  // namespace
@@ -246,24 +268,16 @@ bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig&
                   const KeyValues& settings) {
   const std::string newest = find_newest(config.checkpoint.dir, communicator);
   if (newest.empty()) return false;
-  const auto checkpoint = rethrow_with_remedy(
-      config.checkpoint.dir, newest, [&] { return Checkpoint::open(config.checkpoint.dir); });
-  check_resumable(checkpoint, config, settings, trainer.architecture());
-  check_pending(checkpoint, config.comm.codec, trainer.program().residuals != kNoBuffer);
-  check_resumed_data(checkpoint, trainer.train_data(), config.data.changed,
-                     communicator.rank() == 0);
-  const CheckpointInfo& info = checkpoint.manifest().info;
-  trainer.continue_from(int64_t(info.step), samples_before(info, trainer.samples_per_step()));
-  rethrow_with_remedy(config.checkpoint.dir, newest,
-                      [&] { load(checkpoint, communicator, trainer.state()); });
-  trainer.clipping().continue_from(info.state);
-  // No rank trains until every rank has verified its files.
-  communicator.barrier();
-  if (communicator.rank() != 0) return true;
-  log_info("resumed from {} (written by {} ranks, now {})", checkpoint.path(), info.world_size,
-           communicator.world_size());
-  report_resumed(checkpoint, config, settings, trainer.samples_per_step());
+  rethrow_with_remedy(config.checkpoint.dir, newest, [&] {
+    resume_from(Checkpoint::open(config.checkpoint.dir), {}, trainer, communicator, config,
+                settings);
+  });
   return true;
+}
+
+void resume_replica(Trainer& trainer, Communicator& communicator, const RunConfig& config,
+                    const KeyValues& settings, const FoundReplica& replica) {
+  resume_from(replica.checkpoint, replica.readers, trainer, communicator, config, settings);
 }
 
 }  // namespace gxp

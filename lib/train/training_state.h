@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "lib/ckpt/native/writer.h"
+#include "lib/train/replica/found_replica.h"
+#include "lib/train/replica/staged_state.h"
 #include "lib/train/trainer.h"
 
 namespace gxp {
@@ -19,18 +21,6 @@ class Communicator;
 void save_state(Trainer& trainer, Communicator& communicator, const RunConfig& config,
                 const KeyValues& settings);
 
-// What this rank saves, copied to host memory, so that training may go on while it is written.
-struct StagedState {
-  struct Share {  // `count` elements of a tensor, from its element `begin` on
-    TensorInfo tensor;
-    uint64_t begin = 0;
-    size_t count = 0;
-    bool frozen = false;
-  };
-  std::vector<Share> shares;
-  std::vector<std::byte> values;  // of all shares, one after the other
-  CheckpointInfo info;
-};
 // Allocates the memory of stage_state() and touches it, so that the first call is not slower.
 void reserve_staging(Trainer& trainer, StagedState& staged);
 // `staged` keeps its memory from one call to the next. Cost: a copy of the state that this rank
@@ -63,6 +53,10 @@ Retention retention_of(const CheckpointConfig& checkpoint);
 // and data_checks.h say.
 bool resume_state(Trainer& trainer, Communicator& communicator, const RunConfig& config,
                   const KeyValues& settings);
+
+// [collective] The same from a replica. Errors: likewise.
+void resume_replica(Trainer& trainer, Communicator& communicator, const RunConfig& config,
+                    const KeyValues& settings, const FoundReplica& replica);
 
 // [collective] Fills the weights alone, in the same way; `settings` are the run's, flattened.
 // Returns the checkpoint's step. Errors: likewise; kIo also if there is none.

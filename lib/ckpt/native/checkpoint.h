@@ -23,6 +23,11 @@ class Checkpoint {
   // data file is missing; kCorrupt: the manifest or the size of a data file is wrong. Contents are
   // not hashed: see verify().
   static Checkpoint open(const std::string& path);
+  // Of data files in `path`, of which this process may lack some; the others are only listed. The
+  // manifest is one that check_manifest() accepts.
+  static Checkpoint of_parts(std::string path, Manifest manifest) {
+    return {std::move(path), std::move(manifest)};
+  }
 
   [[nodiscard]] const std::string& path() const { return path_; }  // the step directory
   [[nodiscard]] const Manifest& manifest() const { return manifest_; }
@@ -39,6 +44,8 @@ class Checkpoint {
  private:
   friend class DataFileReader;
   explicit Checkpoint(std::string path);
+  Checkpoint(std::string path, Manifest manifest)
+      : path_(std::move(path)), manifest_(std::move(manifest)) {}
   // Opens a data file; `file` is an index into the manifest's files. kCorrupt if the file's size
   // has changed.
   [[nodiscard]] InputFile open_file(size_t file) const;

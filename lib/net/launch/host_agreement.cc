@@ -22,6 +22,15 @@ HostDecision end_with(std::string text, bool failed = true) {
   return {.starts = false, .job = "", .hosts = {}, .failed = failed, .text = std::move(text)};
 }
 
+// A host that came too late for the newest attempt has had no ranks in it.
+std::vector<HostReport> of_newest_attempt(std::span<const HostReport> reports) {
+  std::vector<HostReport> of_newest(reports.begin(), reports.end());
+  const int newest = std::ranges::max_element(of_newest, {}, &HostReport::attempt)->attempt;
+  for (HostReport& report : of_newest)
+    if (report.attempt < newest) report.job = "";
+  return of_newest;
+}
+
 // Why the launchers cannot work together; "": they can.
 std::string contradiction(std::span<const HostReport> reports) {
   std::string job;
@@ -66,6 +75,8 @@ std::string describe_failure(std::span<const HostReport> reports, std::span<cons
 
 std::string describe_start(const HostReport& report) {
   if (is_new(report)) return "continuing from its newest checkpoint, if there is one";
+  if (report.replicated > report.saved)
+    return fmt::format("continuing from the replicas of step {}", report.replicated);
   if (report.saved > 0)
     return fmt::format("continuing from the checkpoint of step {}", report.saved);
   return report.owns_directories ? "starting anew, without a checkpoint" : "starting as at first";
@@ -105,9 +116,10 @@ std::vector<int> choose_hosts(std::span<const int> here, const HostRules& rules)
   return {};
 }
 
-HostDecision decide(std::span<const HostReport> reports, RestartPolicy& policy,
+HostDecision decide(std::span<const HostReport> all, RestartPolicy& policy,
                     const std::string& new_job, const HostRules& rules) {
-  if (const std::string why = contradiction(reports); !why.empty()) return end_with(why);
+  if (const std::string why = contradiction(all); !why.empty()) return end_with(why);
+  const std::vector<HostReport> reports = of_newest_attempt(all);
   const bool first = std::ranges::all_of(reports, is_new);
   if (!first && any_ends(reports)) return end_with("");
   if (!first && all_succeeded(reports, rules)) return end_with("", false);
@@ -131,7 +143,8 @@ HostDecision decide(std::span<const HostReport> reports, RestartPolicy& policy,
   const bool from_outside =
       !lost.empty() || std::ranges::any_of(reports, &HostReport::from_outside);
   const auto refusal =
-      grows ? std::nullopt : policy.refuse({leader.step, leader.saved, from_outside});
+      grows ? std::nullopt
+            : policy.refuse({leader.step, std::max(leader.saved, leader.replicated), from_outside});
   if (refusal) return end_with("no restart: " + *refusal);
   decision.job = last->job;
   decision.attempt = last->attempt + 1;

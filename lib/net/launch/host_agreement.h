@@ -44,11 +44,13 @@ struct HostReport {
   bool has_paused = false;  // has asked
   int64_t step = 0;         // RestartPolicy::Failure's
   int64_t saved = 0;        // likewise
+  int64_t replicated = 0;   // JobProgress's
   bool owns_directories = false;
 
   auto fields() {
     return std::tie(host, job, attempt, restarts, max_restarts, succeeded, may_restart, paused,
-                    failure, was_killed, from_outside, has_paused, step, saved, owns_directories);
+                    failure, was_killed, from_outside, has_paused, step, saved, replicated,
+                    owns_directories);
   }
 };
 

@@ -16,6 +16,7 @@ namespace gxp {
 // Lock-free atomics work between processes. A new memfd is full of zeros.
 struct JobProgress::Page {
   std::atomic<int64_t> step;
+  std::atomic<int64_t> replicated;
   std::atomic<int32_t> owns_directories;
   static_assert(std::atomic<int64_t>::is_always_lock_free &&
                 std::atomic<int32_t>::is_always_lock_free);
@@ -61,6 +62,8 @@ JobProgress::~JobProgress() {
 
 int64_t JobProgress::step() const noexcept { return page_->step; }
 void JobProgress::set_step(int64_t step) noexcept { page_->step = step; }
+int64_t JobProgress::replicated() const noexcept { return page_->replicated; }
+void JobProgress::set_replicated(int64_t step) noexcept { page_->replicated = step; }
 bool JobProgress::owns_directories() const noexcept { return page_->owns_directories != 0; }
 void JobProgress::set_owns_directories() noexcept { page_->owns_directories = 1; }
 

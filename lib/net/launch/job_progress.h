@@ -30,6 +30,9 @@ class JobProgress {
   // The step that the ranks are in, or were in last; 0: they have not begun one.
   [[nodiscard]] int64_t step() const noexcept;
   void set_step(int64_t step) noexcept;
+  // The step of the newest replica that all hosts have; 0: there is none.
+  [[nodiscard]] int64_t replicated() const noexcept;
+  void set_replicated(int64_t step) noexcept;
   // Whether the run's directories hold nothing but what this job has written or continues from.
   [[nodiscard]] bool owns_directories() const noexcept;
   void set_owns_directories() noexcept;

@@ -9,6 +9,7 @@
 #include "lib/base/running_time.h"
 #include "lib/base/text/read_number.h"
 #include "lib/net/launch/host_agreement.h"
+#include "lib/net/launch/host_memory.h"
 #include "lib/net/launch/job_progress.h"
 #include "lib/net/launch/rank_launcher.h"
 #include "lib/net/launch/rank_program.h"
@@ -60,11 +61,13 @@ class JobLauncher {
   Attempt attempt() {
     RendezvousPoint point = open_rendezvous(options_, environment_);
     if (!progress_) return {.point = std::move(point), .job = ""};
-    if (!meetings_) return {std::move(point), job_, attempt_, &*progress_};
-    point.store.port = port_;
-    point.listener = std::move(listener_);
-    Attempt result{std::move(point), job_, attempt_, &*progress_};
-    if (options_.host_index != 0 || options_.min_hosts == 0) return result;
+    if (meetings_) {
+      point.store.port = port_;
+      point.listener = std::move(listener_);
+    }
+    Attempt result{std::move(point), job_, attempt_, &*progress_,
+                   host_memory_ ? host_memory_->path() : ""};
+    if (!meetings_ || options_.host_index != 0 || options_.min_hosts == 0) return result;
     result.may_grow = [this] { return could_grow(); };
     return result;
   }
@@ -109,7 +112,7 @@ class JobLauncher {
     const HostReport mine = report(ranks);
     const bool waits = mine.may_restart || mine.succeeded || mine.paused;
     try {
-      return follow(decide_with(mine, waits ? options_.join_timeout : kTellOthers)).starts;
+      return follow(decide_with(mine, waits ? patience() : kTellOthers)).starts;
     } catch (const Error& error) {
       if (waits) log(LogLevel::kError, fmt::format("no restart: {}", error.what()));
       return false;
@@ -127,6 +130,12 @@ class JobLauncher {
     for (const std::string& host : decision.hosts)
       hosts_.push_back(read_number<int>(host).value_or(-1));
     return decision;
+  }
+
+  // With replicas little is lost by going on without a host, which can take part again later.
+  [[nodiscard]] std::chrono::milliseconds patience() const {
+    const bool hurries = host_memory_ && options_.min_hosts > 0 && options_.host_index == 0;
+    return hurries ? std::min(kHurry, options_.join_timeout) : options_.join_timeout;
   }
 
   // Of a launcher that has had no ranks in the last attempt.
@@ -155,6 +164,7 @@ class JobLauncher {
     try {
       if ((mine.may_restart || mine.paused) && mine.owns_directories)
         mine.saved = options_.saved_step();
+      mine.replicated = progress_->replicated();
     } catch (const Error& error) {
       log(LogLevel::kError, fmt::format("no restart: {}", error.what()));
       mine.may_restart = mine.paused = false;
@@ -186,6 +196,7 @@ class JobLauncher {
   }
 
   static constexpr std::chrono::milliseconds kTellOthers{5000};
+  static constexpr std::chrono::milliseconds kHurry{1000};
 
   const LaunchOptions& options_;
   const Environment& environment_;
@@ -209,6 +220,9 @@ class JobLauncher {
                                               ? std::optional<HostMeetings>(std::in_place, options_,
                                                                             environment_)
                                               : std::nullopt;
+  std::optional<HostMemory> host_memory_ =
+      options_.replica_dir.empty() ? std::nullopt
+                                   : std::optional<HostMemory>(std::in_place, options_.replica_dir);
 };
 
 }  // namespace

@@ -41,8 +41,9 @@
 //             restart can follow; beyond 64 MiB it is passed on, and none follows. On several hosts
 //             the launchers agree (lib/net/launch/host_agreement.h): all restart or none. One that was
 //             killed may be started again while the others wait for it. With min_hosts they go on without it
-//             after join_timeout; it, or another host, then takes part from the next step on, for
-//             which the ranks save, end and start again.
+//             after join_timeout, or after 1 s where the ranks keep replicas (replica_dir); it, or
+//             another host, then takes part from the next step on, for which the ranks save, end and
+//             start again.
 //   Orphans   no rank outlives the launcher, however that ends.
 #pragma once
 
@@ -78,6 +79,8 @@ struct LaunchOptions {
   PortRange ports{};                              // for rank 0 to be found at; none: any
   // Whether so many ranks can share the run's work; with min_hosts.
   std::function<bool(int ranks)> accepts = [](int) { return true; };
+  // Where a directory for the replicas of this host's ranks is made (host_memory.h); "": nowhere.
+  std::string replica_dir{};
   // The step of the newest checkpoint, 0 without one; asked after an attempt. May throw an Error.
   std::function<int64_t()> saved_step = [] { return int64_t{0}; };
 

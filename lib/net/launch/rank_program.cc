@@ -6,6 +6,7 @@
 
 #include "lib/base/error.h"
 #include "lib/net/identity/user_secret.h"
+#include "lib/net/launch/host_memory.h"
 #include "lib/net/store/store_server.h"
 
 namespace gxp {
@@ -41,6 +42,8 @@ Environment rank_environment(const LaunchOptions& options, const Environment& en
   Environment result = environment;
   result.erase(kStoreFdVariable);
   result.erase(kProgressFdVariable);
+  result.erase(kReplicaVariable);
+  if (!attempt.host_memory.empty()) result[kReplicaVariable] = attempt.host_memory;
   const RendezvousPoint& point = attempt.point;
   result.erase(kJobVariable);
   if (!attempt.job.empty()) result[kJobVariable] = attempt.job;

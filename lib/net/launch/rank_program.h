@@ -24,6 +24,7 @@ struct Attempt {
   std::string job;                        // as RankIdentity::job; "": it cannot be restarted
   int number = 0;                         // of the job's attempts, from 0
   const JobProgress* progress = nullptr;  // for rank 0; null: nobody asks
+  std::string host_memory{};              // HostMemory::path(); "": there is none
   // Asked at least once a second: whether the ranks are to save and end, to start again with more hosts.
   std::function<bool()> may_grow{};
 };

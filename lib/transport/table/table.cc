@@ -196,4 +196,18 @@ std::unique_ptr<Transport> make_transport(std::string_view name, const Transport
   return transport;
 }
 
+std::unique_ptr<Transport> make_tcp_transport(const TransportContext& context,
+                                              const JoinedPairs& joins) {
+  TransportContext here = context;
+  here.hosts = context.store->gather("hosts", context.host, context.deadline);
+  PeerTransportParts parts{.name = "tcp",
+                           .rank = here.rank,
+                           .world_size = here.world_size,
+                           .groups = {},
+                           .hosts = number_hosts(here.hosts),
+                           .store = here.store};
+  parts.groups.push_back(connect_tcp_links(here, joins));
+  return std::make_unique<PeerTransport>(std::move(parts));
+}
+
 }  // namespace gxp

@@ -45,5 +45,8 @@ std::vector<std::string> transports_for_all_hosts();
 // it with the same name. Errors: kUsage, no such transport; kUnavailable, a pair cannot be joined,
 // with the reason; kPeer, a rank is lost, late (named) or cannot prove itself; kIo.
 std::unique_ptr<Transport> make_transport(std::string_view name, const TransportContext& context);
+// Over TCP, between these pairs alone. Likewise.
+std::unique_ptr<Transport> make_tcp_transport(const TransportContext& context,
+                                              const JoinedPairs& joins);
 
 }  // namespace gxp

@@ -1,62 +1,9 @@
 // `gxp train --nnodes MIN:MAX`: hosts that go and come, here launchers of one host.
-#include <array>
 #include <csignal>
-#include <memory>
 
-#include "tests/catch.h"
-#include "tests/cmd/golden_run.h"
-#include "tests/cmd/reserved_port.h"
+#include "tests/cmd/hosts/elastic_hosts.h"
 
 namespace gxp {
-namespace {
-
-using Arguments = std::vector<std::string>;
-
-constexpr int kMostHosts = 4;
-// Powers of two train to the same bits; three cannot share a batch of 4 rows.
-const Arguments kSettings = {
-    "--set", "train.steps=400",      "--set", "train.grad_accum=1",
-    "--set", "train.global_batch=4", "--set", "train.deterministic=any-world-size"};
-
-class ElasticHosts {
- public:
-  void start(int host, const std::string& max_restarts = "3", const Arguments& more = {}) {
-    Arguments arguments = run.train(kSettings);
-    for (const Arguments& added :
-         {Arguments{"--nnodes", "2:4", "--node-rank", std::to_string(host), "--master",
-                    port_.master(), "--nproc", "1", "--max-restarts", max_restarts,
-                    "--join-timeout", "4", "--set", "checkpoint.every=10"},
-          more})
-      arguments.insert(arguments.end(), added.begin(), added.end());
-    hosts[size_t(host)] = std::make_unique<Process>(gxp_argv(arguments));
-  }
-  void await_steps(size_t steps) const {
-    REQUIRE(poll_until([&] { return run.metrics().size() >= steps; }));
-  }
-  // All end well, host 0 has said each of `texts`, and the weights are those of a run in peace.
-  void check_ends(const Arguments& texts) {
-    for (auto& host : hosts) {
-      if (!host) continue;
-      const Outcome outcome = host->end();
-      CAPTURE(outcome.err);
-      CHECK(outcome.code == 0);
-      for (const std::string& text : host == hosts[0] ? texts : Arguments{})
-        CHECK(contains(outcome.err, text));
-    }
-    const GoldenRun alone;
-    REQUIRE(alone.run(kSettings).code == 0);
-    CHECK(run.metrics().size() == 400);
-    CHECK(run.weights() == alone.weights());
-  }
-
-  GoldenRun run;
-  std::array<std::unique_ptr<Process>, kMostHosts> hosts;
-
- private:
-  ReservedPort port_;
-};
-
-}  // namespace
 
 TEST_CASE("a job goes on without a lost host, and with it when it comes back", "[cmd]") {
   ElasticHosts job;

@@ -1,0 +1,106 @@
+// `checkpoint.replica = "neighbour"`: jobs that lose ranks or hosts and go on from memory.
+#include <csignal>
+#include <filesystem>
+
+#include "tests/cmd/hosts/elastic_hosts.h"
+
+namespace gxp {
+namespace {
+
+namespace fs = std::filesystem;
+using Arguments = std::vector<std::string>;
+
+// In a directory of the test's, so that what is left there can be seen.
+class ReplicaMemory {
+ public:
+  [[nodiscard]] Arguments settings(const std::string& more = "checkpoint.every=0") const {
+    return {"--set", "checkpoint.replica=neighbour",
+            "--set", "checkpoint.replica_every=5",
+            "--set", "checkpoint.replica_dir=" + directory_.path(),
+            "--set", more};
+  }
+  [[nodiscard]] bool is_empty() const { return fs::is_empty(directory_.path()); }
+  [[nodiscard]] std::string path() const { return directory_.path(); }
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+Arguments with(Arguments first, const Arguments& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
+}  // namespace
+
+TEST_CASE("a job whose rank dies goes on from the replicas, without a checkpoint", "[cmd]") {
+  const auto strategy = GENERATE("ddp", "zero3");
+  const Arguments settings = {"--nproc", "3",
+                              "--set",   "train.steps=120",
+                              "--set",   std::string("parallel.strategy=") + strategy};
+  const ReplicaMemory memory;
+  const GoldenRun run;
+  Process launcher(
+      gxp_argv(run.train(with(with(settings, {"--max-restarts", "2"}), memory.settings()))));
+  for (const int rank : {1, 0}) {
+    REQUIRE(poll_until([&] { return run.metrics().size() >= (rank == 1 ? 13 : 40); }));
+    REQUIRE(signal_rank(run.path("run.toml"), rank, SIGKILL));
+  }
+  const Outcome outcome = launcher.end();
+  CAPTURE(strategy, outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK(contains(outcome.err, "continuing from the replicas of step"));
+  CHECK(contains(outcome.err, "resumed from the replica of step"));
+  CHECK(run.metrics().size() == 120);
+  CHECK(memory.is_empty());
+  const GoldenRun alone;
+  REQUIRE(alone.run(settings).code == 0);
+  CHECK(run.weights() == alone.weights());
+}
+
+TEST_CASE("a job goes on from replicas without a lost host, and with it again", "[cmd]") {
+  const ReplicaMemory memory;
+  ElasticHosts job(12, "world-size");
+  for (int host = 0; host < kMostHosts; ++host) job.start(host, "3", memory.settings());
+  job.await_steps(14);
+  job.hosts[3]->signal(SIGKILL);
+  CHECK(job.hosts[3]->end().code == 128 + SIGKILL);
+  job.await_steps(30);
+  job.start(3, "3", memory.settings());
+  job.check_ends(
+      {"restart 1 of 3: host 3 was lost in step", "continuing from the replicas of step",
+       "resumed from the replica of step", ", on hosts 0, 1, 2", "another host has come"},
+      false);
+  CHECK(memory.is_empty());
+}
+
+TEST_CASE("a job that has lost a part of its replicas goes on from a checkpoint", "[cmd]") {
+  const ReplicaMemory memory;
+  ElasticHosts job;
+  for (int host = 0; host < kMostHosts; ++host)
+    job.start(host, "3", memory.settings("checkpoint.every=100"));
+  job.await_steps(112);
+  for (const int host : {2, 3}) job.hosts[size_t(host)]->signal(SIGSTOP);
+  for (const int host : {2, 3}) job.hosts[size_t(host)]->signal(SIGKILL);
+  for (const int host : {2, 3}) CHECK(job.hosts[size_t(host)]->end().code == 128 + SIGKILL);
+  job.check_ends({"is not whole: no host has the part of rank 2",
+                  "step-00000100 (written by 4 ranks, now 2)"});
+}
+
+TEST_CASE("replicas that nobody could read, or that have no room, are refused", "[cmd]") {
+  const GoldenRun run;
+  const ReplicaMemory memory;
+  const auto refused = [&](const Arguments& more, int code, const std::string& text) {
+    const Outcome outcome = run.run(with(memory.settings(), more));
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == code);
+    CHECK(contains(outcome.err, text));
+    CHECK(memory.is_empty());
+  };
+  refused({"--nproc", "2"}, 2, "give --max-restarts");
+  refused({"--nproc", "2", "--max-restarts", "1", "--set", "checkpoint.replica_dir=/no/such"}, 4,
+          "make a directory for replicas in /no/such (checkpoint.replica_dir)");
+  refused({"--nproc", "2", "--max-restarts", "1", "--set", "checkpoint.dir="}, 2, "checkpoint.dir");
+}
+
+}  // namespace gxp
