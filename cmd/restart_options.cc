@@ -98,6 +98,11 @@ void add_restart_option(CLI::App& app, LaunchRequest& launch) {
         "Start all ranks again, at most N times, when one was killed by a signal or has lost a "
         "peer or its device (exit code 5). They continue from the run's newest checkpoint. Under "
         "torchrun and Slurm these start the ranks, which then continue in the same way");
+    add_number_option(
+        app, "--spares", launch.spares, 0, 65535,
+        "Hosts that run this command beside the --nnodes that take part, with the numbers after "
+        "theirs or any others. They wait, and with --max-restarts take the place of a host that "
+        "is lost");
   });
 }
 

@@ -61,13 +61,14 @@ void set_generation(TrainOptions& options, const RunConfig& run) {
 
 void print_launch(const TrainOptions& options, const RunConfig& run) {
   const LaunchRequest& launch = options.launch;
-  const std::vector<std::string_view> where = {"--print-launch", "--nproc", "--nnodes",
-                                               "--node-rank", "--master"};
+  const std::vector<std::string_view> where = {"--print-launch", "--nproc",  "--nnodes",
+                                               "--node-rank",    "--spares", "--master"};
   fmt::print("{}", launch_script(*options.print_launch,
                                  {.argv = without_options(own_argv(), where),
                                   .nproc = std::max(1, launch.nproc),
-                                  .nnodes = launch.nnodes,
+                                  .nnodes = launch.all_nodes(),
                                   .min_nnodes = launch.min_nnodes,
+                                  .spares = launch.spares,
                                   .max_restarts = launch.max_restarts,
                                   .uses_gpus = run.train.device == TrainDevice::kCuda,
                                   .master = launch.master}));

@@ -34,11 +34,12 @@ std::string shell_words(const std::vector<std::string>& words) {
 std::vector<std::string> host_command(const LaunchedCommand& command, bool knows_hosts) {
   std::vector<std::string> argv = command.argv;
   argv.insert(argv.end(), {"--nproc", std::to_string(command.nproc)});
-  const std::string nnodes = std::to_string(command.nnodes);
+  const std::string nnodes = std::to_string(command.nnodes - command.spares);
   if (command.min_nnodes > 0)
     argv.insert(argv.end(), {"--nnodes", fmt::format("{}:{}", command.min_nnodes, nnodes)});
-  else if (!knows_hosts)
+  else if (!knows_hosts || command.spares > 0)
     argv.insert(argv.end(), {"--nnodes", nnodes});
+  if (command.spares > 0) argv.insert(argv.end(), {"--spares", std::to_string(command.spares)});
   return argv;
 }
 

@@ -13,8 +13,9 @@ namespace gxp {
 struct LaunchedCommand {
   std::vector<std::string> argv;  // "gxp", "train", ...; without the options that say where
   int nproc = 1;
-  int nnodes = 1;      // at most
+  int nnodes = 1;      // at most, and the spares
   int min_nnodes = 0;  // that suffice; 0: all are needed
+  int spares = 0;
   int max_restarts = 0;
   bool uses_gpus = false;
   std::string master;  // HOST:PORT, of which the port counts; "": the default

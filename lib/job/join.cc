@@ -312,6 +312,7 @@ void place_host(LaunchRequest& request, const Environment& environment) {
   if (find_variable(environment, "GXP_RANK") != nullptr) {
     const RankIdentity rank = identity_from(environment);
     request.nnodes = rank.world_size / rank.local_world_size;
+    request.spares = 0;
     request.node_rank = rank.rank / rank.local_world_size;
     return;
   }
@@ -322,14 +323,22 @@ void place_host(LaunchRequest& request, const Environment& environment) {
         ErrorKind::kUsage,
         "--nnodes {}:{}: a job goes on with fewer hosts only by train's --max-restarts; give that, "
         "or one number of hosts",
-        request.min_nnodes, request.nnodes);
-  if (request.nproc == 0 && request.given_nnodes <= 1) return check_ranks_of_host(environment);
+        request.min_nnodes, request.given_nnodes);
+  if (request.spares > 0 && (request.max_restarts == 0 || request.given_nnodes == 0))
+    fail(ErrorKind::kUsage,
+         "--spares {}: a spare host takes the place of a lost one by --max-restarts; give that, "
+         "and --nnodes, the number of hosts without the spares",
+         request.spares);
+  if (request.nproc == 0 && request.all_nodes() <= 1) return check_ranks_of_host(environment);
   const auto host = host_identity_from(environment);
-  if (!host || (!host->count && request.nnodes == 1)) return;
+  if (!host || (!host->count && request.all_nodes() == 1)) return;
   request.is_host = true;
   check_place("--node-rank", request.given_node_rank, 0, host->index, host->source);
-  if (host->count) check_place("--nnodes", request.given_nnodes, 1, *host->count, host->source);
-  request.nnodes = host->count.value_or(request.nnodes);
+  const bool gives = request.given_nnodes > 0;
+  if (host->count)
+    check_place(request.spares > 0 ? "--nnodes with --spares" : "--nnodes",
+                gives ? request.all_nodes() : 0, 1, *host->count, host->source);
+  if (host->count) request.nnodes = *host->count - request.spares;
   request.node_rank = host->index;
   if (request.master.empty() && !host->master_addr.empty())
     request.master =
@@ -363,12 +372,12 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
          "and --nnodes",
          request.nproc, comm.engine, std::max(1, request.nproc) * request.nnodes);
   }
-  if (request.node_rank >= request.nnodes) {
+  if (request.node_rank >= request.all_nodes()) {
     fail(ErrorKind::kUsage, "--node-rank {}: must be below --nnodes, {}", request.node_rank,
-         request.nnodes);
+         request.all_nodes());
   }
   LaunchOptions options{.nproc = std::max(1, request.nproc), .argv = own_argv()};
-  options.host_count = request.nnodes;
+  options.host_count = request.all_nodes();
   options.host_index = request.node_rank;
   options.bind = !request.no_bind;
   // By then the ranks of other hosts have ended.
@@ -379,8 +388,11 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
   options.join_timeout =
       std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(request.join_timeout_s));
   options.ports = parse_port_range(comm.port_range, "comm.port_range");
-  options.min_hosts = request.min_nnodes;
-  if (request.accepts) options.accepts = request.accepts;
+  options.min_hosts = request.least_nnodes();
+  const int most = request.nnodes * options.nproc;
+  options.accepts = [most, accepts = request.accepts](int ranks) {
+    return ranks <= most && (!accepts || accepts(ranks));
+  };
   if (request.saved_step) options.saved_step = request.saved_step;
   options.replica_dir = request.replica_dir;
   return launch(options, environment);

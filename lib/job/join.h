@@ -29,19 +29,25 @@ struct LaunchRequest {
   int given_nnodes = 0;      // likewise
   int given_node_rank = -1;  // -1: not given
   int min_nnodes = 0;        // with so many the job goes on; 0: not given
-  int nnodes = 1;            // by place_host()
+  int spares = 0;            // hosts more than given_nnodes, which wait
+  int nnodes = 1;            // that take part; by place_host()
   int node_rank = 0;         // likewise
   bool is_host = false;      // a launcher has started this process to start the host's ranks
   std::string master;        // HOST:PORT of rank 0's store
   bool no_bind = false;
   double join_timeout_s = 60;  // until every rank has come
   int max_restarts = 0;
-  std::function<bool(int)> accepts;     // LaunchOptions::accepts; with min_nnodes
+  std::function<bool(int)> accepts;     // LaunchOptions::accepts; with least_nnodes()
   std::function<int64_t()> saved_step;  // as LaunchOptions::saved_step; with max_restarts
   std::string replica_dir;              // likewise LaunchOptions::replica_dir
   // Whether launch_ranks() is to start some, unless this process is one of them.
   [[nodiscard]] bool starts_ranks() const {
-    return nproc > 1 || nnodes > 1 || (max_restarts > 0 && nproc > 0);
+    return nproc > 1 || all_nodes() > 1 || (max_restarts > 0 && nproc > 0);
+  }
+  [[nodiscard]] int all_nodes() const { return nnodes + spares; }
+  // With so many of nnodes the job goes on; 0: with all.
+  [[nodiscard]] int least_nnodes() const {
+    return min_nnodes > 0 || spares == 0 ? min_nnodes : given_nnodes;
   }
 };
 

@@ -231,25 +231,34 @@ TEST_CASE("--max-restarts without something to continue is refused by name", "[c
   CHECK(contains(outcome.err, message));
 }
 
-TEST_CASE("a hundred kills of random ranks leave no trace in the weights", "[cmd][.long]") {
+TEST_CASE("a thousand kills of random ranks leave no trace in the weights", "[cmd][.long]") {
+  const std::string replica = GENERATE("none", "neighbour");
   std::mt19937 random(7);
   const GoldenRun run;
-  const int kills = 100;
-  Process launcher(gxp_argv(
-      run.train({"--nproc", "4", "--set", "train.steps=3000", "--set", "checkpoint.every=5",
-                 "--set", "checkpoint.keep=3", "--max-restarts", "1000"})));
+  const int kills = 500;  // of each kind
+  const Arguments settings = {"--nproc", "4", "--set", "train.steps=8000"};
+  Arguments restarting = settings;
+  for (const char* more :
+       {"--set", "checkpoint.every=5", "--set", "checkpoint.keep=3", "--max-restarts", "1000"})
+    restarting.push_back(more);
+  if (replica != "none")
+    for (const char* more : {"--set", "checkpoint.replica=neighbour", "--set",
+                             "checkpoint.replica_every=5", "--set", "checkpoint.every=1000"})
+      restarting.push_back(more);
+  Process launcher(gxp_argv(run.train(restarting)));
   size_t reached = 0;
   for (int kill = 0; kill < kills; ++kill) {
     const size_t wanted = reached + random() % 25;
+    CAPTURE(replica, kill);
     REQUIRE(poll_until([&] { return (reached = run.metrics().size()) >= wanted; }));
     REQUIRE(signal_rank(run.path("run.toml"), int(random() % 4), SIGKILL));
   }
-  const Outcome outcome = launcher.end(Deadline::after(std::chrono::minutes(20)));
+  const Outcome outcome = launcher.end(Deadline::after(std::chrono::minutes(40)));
   CAPTURE(outcome.err);
   CHECK(outcome.code == 0);
   CHECK(occurrences(outcome.err, "gxp warn restart ") >= kills / 2);
   const GoldenRun undisturbed;
-  REQUIRE(undisturbed.run({"--nproc", "4", "--set", "train.steps=3000"}).code == 0);
+  REQUIRE(undisturbed.run(settings).code == 0);
   CHECK(run.weights() == undisturbed.weights());
 }
 

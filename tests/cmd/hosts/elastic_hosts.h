@@ -26,7 +26,7 @@ class ElasticHosts {
   void start(int host, const std::string& max_restarts = "3", const Arguments& more = {}) {
     Arguments arguments = run.train(settings_);
     for (const Arguments& added :
-         {Arguments{"--nnodes", "2:4", "--node-rank", std::to_string(host), "--master",
+         {Arguments{"--nnodes", nnodes, "--node-rank", std::to_string(host), "--master",
                     port_.master(), "--nproc", "1", "--max-restarts", max_restarts,
                     "--join-timeout", "4", "--set", "checkpoint.every=10"},
           more})
@@ -60,6 +60,7 @@ class ElasticHosts {
   }
 
   GoldenRun run;
+  std::string nnodes = "2:4";
   std::array<std::unique_ptr<Process>, kMostHosts> hosts;
 
  private:

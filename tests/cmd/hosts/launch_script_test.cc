@@ -137,6 +137,12 @@ TEST_CASE("a printed script keeps how many hosts suffice", "[cmd]") {
   CHECK(printed.code == 0);
   CHECK(contains(printed.out, text));
   CHECK(run.run(hosts).code == 2);  // without restarts, fewer than all never suffice
+  const Outcome spares =
+      run.run({"--nnodes", "4", "--spares", "2", "--max-restarts", "2", "--print-launch", kind});
+  CAPTURE(spares.err);
+  CHECK(spares.code == 0);
+  CHECK(contains(spares.out, kind == "k8s" ? "\"--spares\",\"2\"" : " --nnodes 4 --spares 2"));
+  CHECK(contains(spares.out, "6"));
 }
 
 TEST_CASE("a host's place must not be contradicted", "[cmd]") {

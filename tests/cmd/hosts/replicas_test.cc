@@ -74,6 +74,18 @@ TEST_CASE("a job goes on from replicas without a lost host, and with it again", 
   CHECK(memory.is_empty());
 }
 
+TEST_CASE("a spare host takes the place of a lost one", "[cmd]") {
+  const ReplicaMemory memory;
+  ElasticHosts job;
+  job.nnodes = "2";
+  for (int host = 0; host < 3; ++host)
+    job.start(host, "3", with(memory.settings(), {"--spares", "1"}));
+  job.await_steps(14);
+  job.hosts[1]->signal(SIGKILL);
+  CHECK(job.hosts[1]->end().code == 128 + SIGKILL);
+  job.check_ends({"restart 1 of 3: host 1 was lost", "on hosts 0, 2"});
+}
+
 TEST_CASE("a job that has lost a part of its replicas goes on from a checkpoint", "[cmd]") {
   const ReplicaMemory memory;
   ElasticHosts job;
