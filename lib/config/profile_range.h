@@ -1,4 +1,4 @@
-// What train.profile_steps says.
+// What train.profile_steps and train.trace_steps say.
 #pragma once
 
 #include <optional>

@@ -95,9 +95,8 @@ std::string codes_are_of_fp8(const RunConfig& run) {
   return fmt::format("must be again with train.matmul {}; it is for fp8", run.train.matmul);
 }
 
-std::string events_have_a_directory(const RunConfig& run) {
-  if (!run.train.tensorboard || !run.train.run_dir.empty() || !run.checkpoint.dir.empty())
-    return "";
+std::string file_has_a_directory(const RunConfig& run, bool is_written) {
+  if (!is_written || !run.train.run_dir.empty() || !run.checkpoint.dir.empty()) return "";
   return "needs a directory for its file; set train.run_dir or checkpoint.dir";
 }
 
@@ -195,8 +194,7 @@ std::string each_entry_has_a_weight(const RunConfig& run) {
                      weights);
 }
 
-std::string profiled_steps_are_of_the_run(const RunConfig& run) {
-  const std::string& text = run.train.profile_steps;
+std::string steps_are_of_the_run(const RunConfig& run, const std::string& text) {
   if (text.empty()) return "";
   const auto range = parse_profile_range(text);
   if (!range)
@@ -290,8 +288,16 @@ constexpr Rule kRules[] = {
     {"data.validation_split", "data.valid", split_replaces_files},
     {"data.sequence", "model.context", row_fits_context},
     {"train.valid_every", "data.valid", validation_has_files},
-    {"train.profile_steps", "train.steps", profiled_steps_are_of_the_run},
-    {"train.tensorboard", "train.run_dir", events_have_a_directory},
+    {"train.profile_steps", "train.steps",
+     [](const RunConfig& run) { return steps_are_of_the_run(run, run.train.profile_steps); }},
+    {"train.trace_steps", "train.steps",
+     [](const RunConfig& run) { return steps_are_of_the_run(run, run.train.trace_steps); }},
+    {"train.trace_steps", "train.run_dir",
+     [](const RunConfig& run) {
+       return file_has_a_directory(run, !run.train.trace_steps.empty());
+     }},
+    {"train.tensorboard", "train.run_dir",
+     [](const RunConfig& run) { return file_has_a_directory(run, run.train.tensorboard); }},
     {"train.rounding", "train.precision", bf16_is_rounded},
     {"train.attention", "train.precision", cudnn_attends_to_halves},
     {"train.attention", "model.window", cudnn_attends_without_window},

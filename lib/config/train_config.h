@@ -81,6 +81,7 @@ struct TrainConfig {
   bool tensorboard = false;
   std::string run_dir;
   std::string profile_steps;
+  std::string trace_steps;
 
   using S = TrainConfig;
   static void schema(auto& field) {
@@ -233,6 +234,10 @@ struct TrainConfig {
           "Steps for a GPU profiler to capture, such as \"10-12\". Run under nsys profile "
           "--capture-range=cudaProfilerApi --capture-range-end=stop, or ncu --profile-from-start "
           "off. \"\": none.");
+    field("trace_steps", &S::trace_steps,
+          "Steps to write as a timeline, such as \"10-12\": trace.json, in the directory of "
+          "metrics.jsonl, which ui.perfetto.dev opens. It has all ranks on one clock, and each "
+          "operation of a step, with the bytes of collectives. \"\": none.");
     field("valid_every", &S::valid_every,
           "Steps between validations. 0: one at the end, if data.valid is set.", at_least(0));
     field("valid_batches", &S::valid_batches, "Micro-batches per rank in a validation.", positive);

@@ -25,6 +25,7 @@
 #include "lib/train/replica_check.h"
 #include "lib/train/run_directories.h"
 #include "lib/train/step/backend.h"
+#include "lib/train/trace/step_trace.h"
 #include "lib/train/trainer.h"
 #include "lib/train/training_state.h"
 
@@ -57,7 +58,8 @@ class Run {
         trainer_(config, communicator, backend),
         background_(communicator, config, options.settings),
         replicas_(trainer_, communicator, backend),
-        profiled_(parse_profile_range(config.train.profile_steps), *backend.device) {}
+        profiled_(parse_profile_range(config.train.profile_steps), *backend.device),
+        trace_(config.train.trace_steps, directories.records, communicator, trainer_.runner()) {}
 
   RunSummary run() {
     trainer_.note_data([this](bool waits) { enter(waits ? Activity::kData : Activity::kCompute); });
@@ -72,7 +74,10 @@ class Run {
   [[nodiscard]] bool resumes() const { return claim_.earlier == EarlierRun::kContinue; }
   [[nodiscard]] bool last_step() const { return trainer_.steps_done() >= config_.train.steps; }
 
-  void enter(Activity activity) { options_.enters(activity, trainer_.steps_done() + 1); }
+  void enter(Activity activity) {
+    trace_.enter(activity);
+    options_.enters(activity, trainer_.steps_done() + 1);
+  }
 
   void start() {
     compare_data();
@@ -165,7 +170,8 @@ class Run {
       write_text(directories_.records + "/resolved.toml", options_.resolved_settings);
     open_metrics();
     if (claim_.earlier == EarlierRun::kReplace && !directories_.records.empty())
-      EventFile::remove_all(directories_.records);
+      for (const auto remove : {EventFile::remove_all, StepTrace::remove})
+        remove(directories_.records);
     if (config_.train.tensorboard) events_.emplace(directories_.records, trainer_.steps_done());
   }
 
@@ -244,9 +250,11 @@ class Run {
     StepMetrics metrics;
     if (leads()) options_.begins_step(trainer_.steps_done() + 1);
     enter(Activity::kCompute);
+    survive([&] { trace_.begin_step(trainer_.steps_done() + 1); });
     profiled_.begin_step(trainer_.steps_done() + 1);
     metrics.result = trainer_.step(signal[0] != 0);
     profiled_.end_step(trainer_.steps_done());
+    trace_.end_step(metrics.result);
     const StepResult& r = metrics.result;
     summary_.loss = r.loss;
     if (config_.train.precision == NumberType::kFp16 || trainer_.clipping().steps_skipped() > 0)
@@ -352,6 +360,7 @@ class Run {
       write();
       return true;
     } catch (const Error& error) {
+      if (error.kind() != ErrorKind::kIo) throw;
       summary_.metrics_error = error.what();
       log_warn("{}; training continues without that file, and the run will end with this error",
                error.what());
@@ -371,12 +380,12 @@ class Run {
     enter(Activity::kSave);
     background_.finish();
     if (copies_) copies_->finish();
+    survive([&] { trace_.finish(); });
     summary_.signal = signal;
     summary_.steps = trainer_.steps_done();
     summary_.seconds = std::accumulate(seconds_.begin(), seconds_.end(), 0.0);
     const double seconds = median_of(seconds_);
-    const double tokens = double(trainer_.positions()) * config_.train.micro_batch *
-                          config_.train.grad_accum * communicator_.world_size();
+    const double tokens = double(trainer_.positions()) * double(trainer_.samples_per_step());
     summary_.tokens_per_s = seconds > 0 ? tokens / seconds : 0;
     summary_.peak_bytes = backend_.device->tracker().peak().total();
     if (options_.generation.count > 0 && signal == 0 && (leads() || trainer_.is_sharded())) {
@@ -398,6 +407,7 @@ class Run {
   ReplicaCheck replicas_;
   RollBacks roll_backs_;
   ProfiledSteps profiled_;
+  StepTrace trace_;
   std::optional<PeakRate> peak_;
   GraphChoice graphs_;
   std::vector<MetricsFile> metrics_;  // rank 0 only

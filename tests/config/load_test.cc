@@ -154,6 +154,11 @@ const std::vector<BadLine>& bad_lines() {
        "is \"12-10\""},
       {"[train]\nsteps = 11\nprofile_steps = '10-12'",
        "run.toml:5: train.profile_steps: must end by train.steps (11), is 10-12"},
+      {"[train]\nsteps = 11\nrun_dir = 'r'\ntrace_steps = '10-12'",
+       "run.toml:6: train.trace_steps: must end by train.steps (11), is 10-12"},
+      {"[train]\ntrace_steps = '1-2'",
+       "run.toml:4: train.trace_steps: needs a directory for its file; set train.run_dir or "
+       "checkpoint.dir"},
       {"[model]\nheads = 5", "run.toml:4: model.heads: must divide model.hidden (256), is 5"},
       {"[model]\nfamily = 'llama'\nkv_heads = 3",
        "run.toml:5: model.kv_heads: must divide model.heads (4), is 3"},

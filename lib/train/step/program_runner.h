@@ -41,6 +41,8 @@ class ProgramRunner {
   void finish_each() { finishes_each_ = true; }
   // `observer` outlives the runs until the next call; null: none.
   void observe(OpObserver* observer) { observer_ = observer; }
+  // By Lane; null where the program has no operation.
+  [[nodiscard]] const std::array<Stream*, kLaneCount>& streams() const { return streams_; }
   // From now on the streams repeat the operations for which `which` is true (Stream::repeat); these
   // start the same kernels and copies in every run. `otherwise`: what happens if one cannot be
   // recorded.
@@ -70,8 +72,8 @@ class ProgramRunner {
   std::vector<Repeated> repeated_;              // by OpId
   std::vector<Work> works_;                     // by OpId
   std::vector<std::unique_ptr<Event>> events_;  // by OpId; only of operations that others wait for
-  std::array<Stream*, kLaneCount> streams_{};   // null where it has no operation
-  bool running_ = false;                        // an abandoned run leaves unfinished works
+  std::array<Stream*, kLaneCount> streams_{};
+  bool running_ = false;  // an abandoned run leaves unfinished works
 };
 
 }  // namespace gxp
