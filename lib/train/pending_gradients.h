@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lib/ckpt/native/checkpoint.h"
-#include "lib/train/shared_reading.h"
+#include "lib/train/replica/shared_reading.h"
 #include "lib/zero/held_state.h"
 
 namespace gxp {

@@ -38,4 +38,20 @@ std::string progress_line(const StepMetrics& metrics, int64_t total_steps, doubl
   return line + fmt::format("  eta {}  {:%T}", format_duration(left), fmt::localtime(now));
 }
 
+std::string describe_trained(const Architecture& architecture) {
+  size_t trained = 0;
+  for (const UnitSpec& unit : architecture.units) trained += unit.trainable_count();
+  return trained == architecture.parameter_count()
+             ? ""
+             : fmt::format(" ({:.2f} M trained)", double(trained) / 1e6);
+}
+
+std::string describe_codec(const std::string& codec, int hosts) {
+  if (hosts > 1)
+    return fmt::format("gradients travel in {} between {} hosts, with error feedback", codec,
+                       hosts);
+  return fmt::format("comm.codec {}: all ranks are on one host, within which nothing is compressed",
+                     codec);
+}
+
 }  // namespace gxp

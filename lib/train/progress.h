@@ -5,6 +5,7 @@
 #include <ctime>
 #include <string>
 
+#include "lib/arch/architecture.h"
 #include "lib/train/metrics.h"
 #include "lib/train/step/backend.h"
 
@@ -22,5 +23,10 @@ std::string describe_mfu(const PeakRate& peak);
 // `seconds_per_step`: a recent average, for the estimate.
 std::string progress_line(const StepMetrics& metrics, int64_t total_steps, double seconds_per_step,
                           time_t now);
+
+// What is said once, before the first step. " (0.12 M trained)"; "" if all parameters are.
+std::string describe_trained(const Architecture& architecture);
+// How gradients travel with this codec.
+std::string describe_codec(const std::string& codec, int hosts);
 
 }  // namespace gxp

@@ -24,6 +24,7 @@
 #include "lib/train/rank_zero.h"
 #include "lib/train/replica_check.h"
 #include "lib/train/run_directories.h"
+#include "lib/train/run_replicas.h"
 #include "lib/train/step/backend.h"
 #include "lib/train/trace/step_trace.h"
 #include "lib/train/trainer.h"
@@ -57,6 +58,7 @@ class Run {
         backend_(backend),
         trainer_(config, communicator, backend),
         background_(communicator, config, options.settings),
+        copies_(trainer_, communicator, config, options.settings, options.replicas),
         replicas_(trainer_, communicator, backend),
         profiled_(parse_profile_range(config.train.profile_steps), *backend.device),
         trace_(config.train.trace_steps, directories.records, communicator, trainer_.runner()) {}
@@ -81,7 +83,7 @@ class Run {
 
   void start() {
     compare_data();
-    if (resume_newer_replica()) {
+    if (copies_.resume(newest_saved())) {
       claim_.earlier = EarlierRun::kContinue;
     } else if (!resumes()) {
       trainer_.initialise_weights();
@@ -114,40 +116,10 @@ class Run {
     }
   }
 
-  // Prepares the next replicas. Whether there was one, newer than all checkpoints.
-  bool resume_newer_replica() {
-    if (config_.checkpoint.replica == ReplicaPlace::kNone) return false;
-    const ReplicaPlaces& places = options_.replicas;
-    const std::vector<uint64_t> saved =
-        resumes() ? complete_steps(config_.checkpoint.dir) : std::vector<uint64_t>{};
-    const auto found = find_replica(places.directory, places.ranks_per_host,
-                                    saved.empty() ? 0 : saved.back(), communicator_);
-    if (found) resume_replica(trainer_, communicator_, config_, options_.settings, *found);
-    const auto timeout = std::chrono::duration<double>(config_.comm.timeout_s);
-    copies_.emplace(communicator_, places, files_of_a_rank(trainer_.architecture()),
-                    std::chrono::duration_cast<std::chrono::milliseconds>(timeout),
-                    found ? uint64_t(trainer_.steps_done()) : 0);
-    return found.has_value();
-  }
-
-  // In the first step of an attempt, too: the hosts may be others.
-  void replicate(int64_t step) {
-    copies_->check();
-    const bool first = seconds_.size() == 1;
-    if (last_step() || (!first && step % config_.checkpoint.replica_every != 0)) return;
-    enter(Activity::kSave);
-    const auto begin = Deadline::Clock::now();
-    copies_->start([&](StagedState& staged) {
-      stage_state(trainer_,
-                  checkpoint_info(trainer_, communicator_.world_size(), config_, options_.settings),
-                  staged);
-    });
-    if (first && leads())
-      log_info("replicas every {} steps: {} of this rank, in {}{}; training waited {:.1f} ms",
-               config_.checkpoint.replica_every, format_bytes(copies_->bytes()),
-               options_.replicas.directory,
-               options_.replicas.transport == nullptr ? "" : " and on the next host",
-               1e3 * seconds_since(begin));
+  [[nodiscard]] uint64_t newest_saved() const {
+    if (!resumes()) return 0;
+    const std::vector<uint64_t> steps = complete_steps(config_.checkpoint.dir);
+    return steps.empty() ? 0 : steps.back();
   }
 
   void compare_data() {
@@ -183,25 +155,18 @@ class Run {
                             path == directories_.records + "/metrics.jsonl");
   }
 
-  [[nodiscard]] std::string describe_trained() const {
-    size_t trained = 0;
-    for (const UnitSpec& unit : trainer_.architecture().units) trained += unit.trainable_count();
-    return trained == summary_.parameters
-               ? ""
-               : fmt::format(" ({:.2f} M trained)", double(trained) / 1e6);
-  }
-
   void announce() {
     if (!backend_.choice.empty()) log_info("{}", backend_.choice);
-    if (const std::string codec = describe_codec(); !codec.empty()) log_info("{}", codec);
+    if (const std::string& codec = config_.comm.codec; codec != "none")
+      log_info("{}", describe_codec(codec, trainer_.memory().groups.hosts));
     if (is_on_device() && !trainer_.device_collectives())
       log_info("gradients and parameters go through host memory: {}",
                trainer_.device_collectives().reason);
     const MemoryUse use = backend_.device->tracker().live();
     log_info("{} on {}: {:.2f} M parameters{}, {} x {} thread(s), {}{}", config_.model.family,
-             backend_.ops->description(), double(summary_.parameters) / 1e6, describe_trained(),
-             communicator_.world_size(), backend_.pool->thread_count(), config_.parallel.strategy,
-             describe_communication());
+             backend_.ops->description(), double(summary_.parameters) / 1e6,
+             describe_trained(trainer_.architecture()), communicator_.world_size(),
+             backend_.pool->thread_count(), config_.parallel.strategy, describe_communication());
     log_info("memory per rank: {} (parameters {}, gradients {}, optimizer {}, activations {})",
              format_bytes(use.total()), format_bytes(use[MemoryKind::kParameters]),
              format_bytes(use[MemoryKind::kGradients]), format_bytes(use[MemoryKind::kOptimizer]),
@@ -213,17 +178,6 @@ class Run {
                config_.train.profile_steps, trainer_.steps_done() + 1);
     if (!graphs_.reason.empty())
       log_info("CUDA graphs {}: {}", graphs_.records ? "on" : "off", graphs_.reason);
-  }
-
-  [[nodiscard]] std::string describe_codec() const {
-    if (config_.comm.codec == "none") return "";
-    const int hosts = trainer_.memory().groups.hosts;
-    if (hosts == 1)
-      return fmt::format(
-          "comm.codec {}: all ranks are on one host, within which nothing is compressed",
-          config_.comm.codec);
-    return fmt::format("gradients travel in {} between {} hosts, with error feedback",
-                       config_.comm.codec, hosts);
   }
 
   [[nodiscard]] bool is_on_device() const { return backend_.device->space() != MemorySpace::kHost; }
@@ -276,7 +230,7 @@ class Run {
     const int every = config_.train.check_replicas;
     if (every > 0 && (save_due(signal[0]) || r.step % every == 0)) replicas_.check();
     if (save_due(signal[0])) save();
-    if (copies_ && signal[0] == 0) replicate(r.step);
+    if (signal[0] == 0) copies_.note_step();
     return signal[0];
   }
 
@@ -284,7 +238,7 @@ class Run {
   void roll_back(const StepResult& bad) {
     enter(Activity::kLoad);
     background_.finish();
-    if (copies_) copies_->drop();
+    copies_.drop();
     const uint64_t samples = trainer_.samples_consumed();
     if (config_.checkpoint.dir.empty() ||
         !resume_state(trainer_, communicator_, config_, options_.settings))
@@ -379,7 +333,7 @@ class Run {
   RunSummary finish(int signal) {
     enter(Activity::kSave);
     background_.finish();
-    if (copies_) copies_->finish();
+    copies_.finish();
     survive([&] { trace_.finish(); });
     summary_.signal = signal;
     summary_.steps = trainer_.steps_done();
@@ -403,7 +357,7 @@ class Run {
   Backend& backend_;
   Trainer trainer_;
   BackgroundSave background_;
-  std::optional<NeighbourCopies> copies_;
+  RunReplicas copies_;
   ReplicaCheck replicas_;
   RollBacks roll_backs_;
   ProfiledSteps profiled_;

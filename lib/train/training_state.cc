@@ -16,8 +16,8 @@
 #include "lib/train/data_checks.h"
 #include "lib/train/model/weights_file.h"
 #include "lib/train/pending_gradients.h"
+#include "lib/train/replica/shared_reading.h"
 #include "lib/train/resume_checks.h"
-#include "lib/train/shared_reading.h"
 
 namespace gxp {
 namespace {

@@ -1,4 +1,4 @@
-#include "lib/train/shared_reading.h"
+#include "lib/train/replica/shared_reading.h"
 
 #include <atomic>
 #include <fstream>
