@@ -29,6 +29,17 @@ TEST_CASE("a cause is told once, with all who gave it, the culprit's first", "[n
   CHECK(words.take_new(1) == Lines{"gxp[rank 5] error something else\n"});
 }
 
+TEST_CASE("a rank that lost another says which", "[net]") {
+  ExitMessages words;
+  words.take(0, "gxp: error: rank 12: it is gone\n");
+  words.take(1, "gxp: error: rank 2 is not there\n");
+  words.take(3, "gxp: error: join rank 0 at here:29500: no answer\n");
+  CHECK(words.blamed_by(0) == 12);
+  CHECK(words.blamed_by(3) == 0);
+  CHECK_FALSE(words.blamed_by(1));
+  CHECK_FALSE(words.blamed_by(2));
+}
+
 TEST_CASE("who quotes a rank that speaks for itself is not repeated", "[net]") {
   ExitMessages words;
   words.take(0, "gxp: error: rank 1: disk full\n");

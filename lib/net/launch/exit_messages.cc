@@ -1,6 +1,7 @@
 #include "lib/net/launch/exit_messages.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "lib/net/store/rank_list.h"
 
@@ -20,6 +21,19 @@ std::string without_question(const std::string& cause, int culprit) {
   return rest.empty() ? "" : name + rest;
 }
 
+// Of a cause about another rank: "rank 3: ...", or "join rank 0 at ..." and the like.
+std::optional<int> first_rank(std::string_view cause) {
+  for (const std::string_view start : {"rank ", "join rank ", "connect to rank "}) {
+    if (!cause.starts_with(start)) continue;
+    int rank = -1;
+    const char* end = cause.data() + cause.size();
+    const auto read = std::from_chars(cause.data() + start.size(), end, rank);
+    if (read.ec != std::errc() || read.ptr == end) return std::nullopt;
+    if (*read.ptr == ':' || start != "rank ") return rank;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool ExitMessages::take(int rank, std::string_view line) {
@@ -32,6 +46,14 @@ bool ExitMessages::take(int rank, std::string_view line) {
 
 bool ExitMessages::has(int rank) const {
   return std::ranges::any_of(all_, [rank](const Message& message) { return message.rank == rank; });
+}
+
+std::optional<int> ExitMessages::blamed_by(int rank) const {
+  for (const Message& message : all_) {
+    if (message.rank != rank) continue;
+    if (const auto blamed = first_rank(message.cause)) return blamed;
+  }
+  return std::nullopt;
 }
 
 bool ExitMessages::is_echo(const Message& message) const {

@@ -4,6 +4,7 @@
 // with "gxp: error: rank N: CAUSE". So many ranks print nearly the same.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,9 @@ class ExitMessages {
 
   // Whether a line of `rank` was taken.
   [[nodiscard]] bool has(int rank) const;
+
+  // The rank because of which `rank` has failed, by its line; nothing: the line names none.
+  [[nodiscard]] std::optional<int> blamed_by(int rank) const;
 
   // The lines taken since the last call, each cause once with all its ranks, as the log writes
   // them: "gxp[rank 0, 2] error CAUSE". The messages of `culprit` come first. Left out: causes that

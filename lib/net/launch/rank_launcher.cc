@@ -68,6 +68,15 @@ bool RankLauncher::paused() {
          holds_results_;
 }
 
+// A rank that has lost another is not to blame.
+std::string RankLauncher::failure() const {
+  if (!outcome_.failed_at()) return "";
+  const auto blamed = exit_messages_.blamed_by(outcome_.culprit());
+  if (outcome_.may_be_consequence() && blamed)
+    return fmt::format("rank {} lost rank {}", outcome_.culprit(), *blamed);
+  return outcome_.describe();
+}
+
 bool RankLauncher::came_from_outside() const {
   return outcome_.came_from_outside(oom_kills() - oom_kills_before_);
 }

@@ -46,9 +46,7 @@ class RankLauncher {
   bool may_restart();
   [[nodiscard]] bool succeeded() const { return outcome_.exit_code() == 0; }
   // The rest: if they may.
-  [[nodiscard]] std::string failure() const {
-    return outcome_.failed_at() ? outcome_.describe() : "";
-  }
+  [[nodiscard]] std::string failure() const;
   [[nodiscard]] bool culprit_was_killed() const { return outcome_.culprit_was_killed(); }
   [[nodiscard]] bool came_from_outside() const;
   // After run(): whether this launcher has asked the ranks to save and end, to start again with more
