@@ -6,10 +6,14 @@
 #                                 for longer (host-long), or a rank for good: it is named
 #   link KIND SECONDS             two hosts cannot hear each other for a time below comm.timeout_s: the same losses
 #   slurm PHASE                   scontrol suspend and resume: the run goes on
+#   fault KIND PHASE WHO HOSTS AFTER   see fault_matrix.sh
 # PHASE: joining, stepping, saving. BY: stop (SIGSTOP), v2 and v1 (freezers of cgroups). Cgroups and two hosts need root.
 #   faults.sh GXP [COUNT [PATTERN]]   each case whose line matches PATTERN, COUNT times (1); $JOBS at a time (4)
+#   faults.sh GXP --short             some of each kind of fault; 77 if none can be made here
+#   faults.sh GXP --list              the cases that can be made here
 set -uo pipefail
 here=$(dirname "$(realpath "$0")")
+. "$here/fault_matrix.sh"
 
 cgroup_v2() { awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts; }
 cgroup_v1() { awk '$3 == "cgroup" && $4 ~ /freezer/ { print $2; exit }' /proc/mounts; }
@@ -19,10 +23,14 @@ has_freezer() {
   [[ -n $root ]] && mkdir "$root/gxp-$$" 2>/dev/null && rmdir "$root/gxp-$$"
 }
 
+# yes or no.
+has_two_hosts() {
+  if "$here/hosts" true 2>/dev/null; then echo yes; else echo no; echo "skipped: two hosts need root, ip, tc, nft" >&2; fi
+}
+
 cases() {
-  local ways=stop way phase transport seconds kind signal order who rank root=no
+  local ways=stop way phase transport seconds kind signal order who rank root; root=$(has_two_hosts)
   for way in v2 v1; do if has_freezer $way; then ways+=" $way"; else echo "skipped: cgroups $way cannot be made" >&2; fi; done
-  "$here/hosts" true 2>/dev/null && root=yes || echo "skipped: two hosts need root, ip, tc, nft" >&2
   if [[ $root == yes ]]; then
     for seconds in 30 20 10 5 2 1; do for kind in cut lose lose-from lose-to; do echo "link $kind $seconds"; done; done
     for phase in joining stepping saving; do
@@ -39,9 +47,10 @@ cases() {
     for order in l01 l10 0l1 1l0 01l 10l l l.01; do echo "signal $signal $order stepping"; done  # '.': 0.3 s later
     for phase in joining saving; do for order in l01 10l; do echo "signal $signal $order $phase"; done; done
   done
+  matrix_cases "$root"
 }
 
-fail() { echo "FAILED  $line: $*"; grep -hv ' step [0-9]\| saved ' err* | tail -n 20 | sed 's/^/        /'; exit 1; }
+fail() { echo "FAILED  $line: $*"; grep -hv '\] step [0-9]\| saved ' err* | tail -n 20 | sed 's/^/        /'; exit 1; }
 lines() { if [[ -e ck/metrics.jsonl ]]; then wc -l <ck/metrics.jsonl; else echo 0; fi; }
 losses() { grep -o '"loss":[^,}]*' "$1"; }
 # until_true COMMAND...: within a minute.
@@ -52,7 +61,7 @@ until_true() {
 # Of the launchers given, or of all: their processes, in order.
 ranks() { local l; for l in ${@:-$launchers}; do echo $(cat "/proc/$l/task/$l/children" 2>/dev/null); done; }
 
-# config STEPS TIMEOUT
+# config STEPS TIMEOUT [ROWS]
 config() {
   head -c 100000 /dev/urandom | base64 >corpus.txt
   [[ -z ${CORPUS-} ]] || cp "$CORPUS" corpus.txt
@@ -66,7 +75,7 @@ context = 32
 train = ["corpus.txt"]
 [train]
 steps = $1
-micro_batch = 2
+micro_batch = ${3-2}
 threads = 1
 [comm]
 timeout_s = $2
@@ -76,25 +85,34 @@ keep = 2
 TEXT
 }
 
-# start JOIN_TIMEOUT PHASE OPTIONS...: on one host, or on two if $HOSTS is set; returns in the phase.
+# start JOIN_TIMEOUT PHASE OPTIONS...: returns in the phase.
 start() {
-  local join=$1 phase=$2 host; shift 2
+  local join=$1 phase=$2; shift 2
   set -- "$@" --set train.log_every=1000
   [[ $phase == saving ]] && set -- "$@" --set checkpoint.every=1
+  launch "$join" "$@"
+  await_phase "$phase" || fail "it does not begin"
+}
+
+# launch JOIN_TIMEOUT OPTIONS...: on one host, or on two if $HOSTS is set.
+launch() {
+  local join=$1 host prefix; shift
   launchers=""
   if [[ -v HOSTS ]]; then
     export GXP_JOB_SECRET; GXP_JOB_SECRET=$(printf %064d 7)
     for host in 0 1; do
-      "$HOSTS" on host$host "$GXP" train tiny.toml "$@" --join-timeout "$join" --nproc $per_host --nnodes 2 --node-rank $host \
-        --master host0:29500 >out$host 2>err$host &
+      prefix=()
+      [[ ${ahead-} != "$host" ]] || prefix=(unshare --time --monotonic 1000000 --boottime 1000000)
+      "$HOSTS" on host$host "${prefix[@]}" "$GXP" train tiny.toml "$@" --join-timeout "$join" --nproc $per_host --nnodes 2 \
+        --node-rank $host --master host0:29500 >out$host 2>err$host &
       launchers+="${launchers:+ }$!"
     done
   else
     # A shell lets its background jobs ignore SIGINT.
-    env --default-signal=INT "$GXP" train tiny.toml "$@" --join-timeout "$join" --nproc $per_host >out 2>err &
+    env --default-signal=INT "$GXP" train tiny.toml "$@" --join-timeout "$join" --nproc $per_host >"${out_to-out0}" \
+      2>"${err_to-err0}" &
     launchers=$!
   fi
-  await_phase "$phase" || fail "it does not begin"
 }
 
 all_ranks_there() { [[ $(ranks | wc -w) == $((per_host * $(wc -w <<<"$launchers"))) ]]; }
@@ -134,7 +152,8 @@ is_saved() {
   local last; last=$(tail -n 1 ck/metrics.jsonl 2>/dev/null | grep -o '"step":[0-9]*' | cut -d: -f2)
   [[ -z $last ]] || ls ck | grep -qx "step-0*$last" || fail "no checkpoint of step $last: $(ls ck | xargs)"
 }
-names() { grep -m 1 ' error\|error:' "$2" | grep -q "$1" || fail "$2 does not name $1 first"; }
+# names WHO FILE: the first error is about WHO, whichever ranks tell it.
+names() { grep -m 1 ' error ' "$2" | sed 's/.* error //' | grep -q "^\($1\)" || fail "$2 does not name $1 first"; }
 
 signal() {  # SIGNAL ORDER PHASE
   config 1000000 60
@@ -163,7 +182,7 @@ pause_case() {  # WHO PHASE TRANSPORT BY
   esac
   before=$(lines)
   case $who in
-    rank-*) wait_for 5; names "${who/-/ }" err; continue_all ;;
+    rank-*) wait_for 5; names "${who/-/ }" err0; continue_all ;;
     host-long) wait_for 5; names 'rank [23]' err0; continue_all ;;
     *)
       continue_all
@@ -217,7 +236,7 @@ slurm() {  # PHASE
 
 run_case() {
   local folder; folder=$(mktemp -d) && cd "$folder" || exit 1
-  cgroup="" per_host=2
+  cgroup="" by="" per_host=2
   trap tidy EXIT; trap 'exit 143' TERM
   case $1 in pause) pause_case "${@:2}" ;; *) "$@" ;; esac
   echo "ok      $line"
@@ -229,6 +248,7 @@ tidy() {
     kill -KILL $(cat "$cgroup/cgroup.procs") 2>/dev/null
     until_true rmdir "$cgroup" 2>/dev/null
   fi
+  ! mountpoint -q ck || umount ck
   rm -rf "$PWD"
 }
 
@@ -241,7 +261,8 @@ if [[ $1 == --case ]]; then
   line="${*:2}"
   case $line in
     slurm*) [[ -v HOSTS ]] || exec "$here/slurm" "$here/faults.sh" "$@" ;;
-    link* | 'pause host'*) [[ -v HOSTS ]] || exec "$here/hosts" "$here/faults.sh" "$@" ;;
+    link* | 'pause host'* | fault*' 2 '*) [[ -v HOSTS ]] || exec "$here/hosts" "$here/faults.sh" "$@" ;;
+    'fault full'*) [[ -v MOUNTS ]] || MOUNTS=own exec unshare --mount "$here/faults.sh" "$@" ;;
   esac
   run_case "${@:2}"
   exit
@@ -249,15 +270,24 @@ fi
 
 export GXP STEPS=400 CORPUS LOSSES
 GXP=$(realpath "$1")
+[[ ${2-} != --list ]] || { cases; exit; }
 folder=$(mktemp -d) && trap 'rm -rf "$folder"' EXIT && cd "$folder" || exit 1
+count=1
+if [[ ${2-} == --short ]]; then
+  matrix_cases "$(has_two_hosts)" | grep -xF "$(short_cases)" >table
+  [[ -s table ]] || exit 77
+else
+  count=${2:-1}
+  cases | grep -e "${3-.}" >table
+fi
 config $STEPS 60
 "$GXP" train tiny.toml --nproc 2 >out 2>err || { cat err; exit 1; }
-losses ck/metrics.jsonl >losses
 CORPUS=$folder/corpus.txt LOSSES=$folder/losses
-cases | grep -e "${3-.}" >table
-for ((i = 0; i < ${2:-1}; i++)); do cat table; done | shuf | xargs -P "${JOBS:-4}" -I '{}' "$here/faults.sh" --limited '{}' | tee log
+losses ck/metrics.jsonl >losses
+prepare_matrix
+for ((i = 0; i < count; i++)); do cat table; done | shuf | xargs -P "${JOBS:-4}" -I '{}' "$here/faults.sh" --limited '{}' | tee log
 echo
-for kind in $(cut -d ' ' -f 1 table | uniq); do
-  printf '%s %d/%d\n' "$kind" "$(grep -c "^ok  *$kind" log)" $(($(grep -c "^$kind" table) * ${2:-1}))
+sed 's/^fault \([^ ]*\).*/fault \1/; t; s/ .*//' table | sort -u | while read -r kind; do
+  printf '%s %d/%d\n' "$kind" "$(grep -c "^ok  *$kind " log)" $(($(grep -c "^$kind " table) * count))
 done
-(($(grep -c '^ok' log) == $(wc -l <table) * ${2:-1}))
+(($(grep -c '^ok' log) == $(wc -l <table) * count))
