@@ -25,7 +25,8 @@ struct TransportRow {
   // Looks at context.hosts, context.master_addr and what survey() filled alone, so the answer is
   // the same on every rank, and for all ranks of a host. A rank may be asked about itself.
   Reach (*reaches)(const TransportContext& context, int a, int b);
-  // Links this rank with the peers that the row `joins` it with. All ranks call it.
+  // Links this rank with the peers that the row `joins` it with; may be null where there are none.
+  // All ranks call it.
   std::unique_ptr<LinkGroup> (*connect)(const TransportContext& context, const JoinedPairs& joins);
   // Exchanges the facts that reaches() needs among all ranks, once their hosts are known; null: it
   // needs none. Called if the rows before do not join all ranks, so on all ranks or none.

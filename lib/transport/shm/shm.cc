@@ -11,6 +11,7 @@
 #include "lib/base/resource_limits.h"
 #include "lib/net/store/facts.h"
 #include "lib/transport/shm/shm_stream.h"
+#include "lib/transport/stream/local_mesh.h"
 #include "lib/transport/stream/stream_link.h"
 
 namespace gxp {
@@ -122,6 +123,10 @@ Reach shm_reaches(const TransportContext& context, int a, int b) {
 }
 
 std::unique_ptr<LinkGroup> connect_shm(const TransportContext& context, const JoinedPairs& joins) {
+  if (!context.shm.empty() && context.shm[size_t(context.rank)].arena_bytes == 0) {
+    (void)connect_local_mesh(context, "shm", joins);  // all ranks take part
+    return nullptr;
+  }
   ShmPeers peers = connect_shm_streams(context, joins);
   std::vector<std::unique_ptr<PeerLink>> links(peers.streams.size());
   std::vector<ShmStream*> streams(peers.streams.size());

@@ -19,7 +19,7 @@ namespace gxp {
 // The ranks exchange whether they can share memory, and how much. All call it.
 void survey_shm(TransportContext& context);
 Reach shm_reaches(const TransportContext& context, int a, int b);
-// All ranks call it. Errors: kPeer, kIo.
+// Null where this host's ranks can share no memory. All ranks call it. Errors: kPeer, kIo.
 std::unique_ptr<LinkGroup> connect_shm(const TransportContext& context, const JoinedPairs& joins);
 
 }  // namespace gxp

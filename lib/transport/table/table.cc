@@ -186,8 +186,9 @@ std::unique_ptr<Transport> make_transport(std::string_view name, const Transport
                            .store = here.store,
                            .gpu = here.gpu};
   for (const TransportChoice::Use& use : choice.uses) {
-    parts.groups.push_back(use.row->connect(
-        here, [&](int a, int b) { return a != b && row_for(rows, here, a, b) == use.row; }));
+    auto group = use.row->connect(
+        here, [&](int a, int b) { return a != b && row_for(rows, here, a, b) == use.row; });
+    if (group != nullptr) parts.groups.push_back(std::move(group));
   }
   auto transport = std::make_unique<PeerTransport>(std::move(parts));
   for (const TransportChoice::Use& use : choice.uses) {
