@@ -236,7 +236,7 @@ TEST_CASE("a thousand kills of random ranks leave no trace in the weights", "[cm
   std::mt19937 random(7);
   const GoldenRun run;
   const int kills = 500;  // of each kind
-  const Arguments settings = {"--nproc", "4", "--set", "train.steps=8000"};
+  const Arguments settings = {"--nproc", "4", "--set", "train.steps=20000"};
   Arguments restarting = settings;
   for (const char* more :
        {"--set", "checkpoint.every=5", "--set", "checkpoint.keep=3", "--max-restarts", "1000"})
@@ -249,8 +249,11 @@ TEST_CASE("a thousand kills of random ranks leave no trace in the weights", "[cm
   size_t reached = 0;
   for (int kill = 0; kill < kills; ++kill) {
     const size_t wanted = reached + random() % 25;
-    CAPTURE(replica, kill);
-    REQUIRE(poll_until([&] { return (reached = run.metrics().size()) >= wanted; }));
+    const bool goes_on = poll_until([&] { return (reached = run.metrics().size()) >= wanted; });
+    if (!goes_on) launcher.signal(SIGTERM);
+    INFO((goes_on ? "" : launcher.end().err));
+    CAPTURE(replica, kill, wanted, reached);
+    REQUIRE(goes_on);
     REQUIRE(signal_rank(run.path("run.toml"), int(random() % 4), SIGKILL));
   }
   const Outcome outcome = launcher.end(Deadline::after(std::chrono::minutes(40)));

@@ -15,6 +15,7 @@
 namespace gxp {
 
 inline constexpr int kMostHosts = 4;
+
 class ElasticHosts {
  public:
   using Arguments = std::vector<std::string>;
