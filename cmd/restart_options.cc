@@ -100,9 +100,8 @@ void add_restart_option(CLI::App& app, LaunchRequest& launch) {
         "torchrun and Slurm these start the ranks, which then continue in the same way");
     add_number_option(
         app, "--spares", launch.spares, 0, 65535,
-        "Hosts that run this command beside the --nnodes that take part, with the numbers after "
-        "theirs or any others. They wait, and with --max-restarts take the place of a host that "
-        "is lost");
+        "Hosts that run this command in addition to --nnodes, and wait: with --max-restarts, one "
+        "of them takes the place of a host that is lost");
   });
 }
 

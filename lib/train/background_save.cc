@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,7 +16,6 @@
 #include "lib/ckpt/native/step_directory.h"
 #include "lib/ckpt/native/writer.h"
 #include "lib/collective/communicator.h"
-#include "lib/collective/gather_texts.h"
 #include "lib/data/corpus/document_encoder.h"
 
 namespace gxp {
@@ -28,13 +26,6 @@ constexpr std::chrono::milliseconds kLookEvery{20};
 constexpr std::chrono::seconds kEndPatience{5};
 // comm.timeout_s: 10 minutes unless set. fsync() of a large file on a slow disk takes minutes.
 constexpr double kTimeoutsOfACall = 10;
-
-// [collective] Rank 0's, on every rank.
-std::string make_save_id(Communicator& communicator) {
-  std::random_device random;
-  const std::string mine = fmt::format("{:08x}{:08x}", random(), random());
-  return gather_texts(communicator, mine).front();
-}
 
 StorageDType dtype_of(ExportType type) {
   if (type == ExportType::kFp32) return StorageDType::kF32;

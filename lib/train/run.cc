@@ -10,7 +10,6 @@
 #include "lib/base/log.h"
 #include "lib/base/median.h"
 #include "lib/ckpt/file.h"
-#include "lib/ckpt/native/step_directory.h"
 #include "lib/ckpt/native/writer.h"
 #include "lib/collective/communicator.h"
 #include "lib/collective/gather_texts.h"
@@ -83,7 +82,7 @@ class Run {
 
   void start() {
     compare_data();
-    if (copies_.resume(newest_saved())) {
+    if (copies_.resume(resumes())) {
       claim_.earlier = EarlierRun::kContinue;
     } else if (!resumes()) {
       trainer_.initialise_weights();
@@ -114,12 +113,6 @@ class Run {
       if (leads())
         log_info("step {}: validation loss {:.4f}", trainer_.steps_done(), *summary_.valid_start);
     }
-  }
-
-  [[nodiscard]] uint64_t newest_saved() const {
-    if (!resumes()) return 0;
-    const std::vector<uint64_t> steps = complete_steps(config_.checkpoint.dir);
-    return steps.empty() ? 0 : steps.back();
   }
 
   void compare_data() {

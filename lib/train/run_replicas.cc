@@ -1,15 +1,20 @@
 #include "lib/train/run_replicas.h"
 
 #include <chrono>
+#include <vector>
 
 #include "lib/base/bytes.h"
 #include "lib/base/log.h"
+#include "lib/ckpt/native/step_directory.h"
 #include "lib/collective/communicator.h"
 
 namespace gxp {
 
-bool RunReplicas::resume(uint64_t saved) {
+bool RunReplicas::resume(bool has_checkpoints) {
   if (config_.checkpoint.replica == ReplicaPlace::kNone) return false;
+  const std::vector<uint64_t> steps =
+      has_checkpoints ? complete_steps(config_.checkpoint.dir) : std::vector<uint64_t>{};
+  const uint64_t saved = steps.empty() ? 0 : steps.back();
   const auto found = find_replica(places_.directory, places_.ranks_per_host, saved, communicator_);
   if (found) resume_replica(trainer_, communicator_, config_, settings_, *found);
   const auto timeout = std::chrono::duration<double>(config_.comm.timeout_s);

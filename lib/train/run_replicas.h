@@ -21,9 +21,9 @@ class RunReplicas {
         settings_(settings),
         places_(places) {}
 
-  // [collective] Whether there is a replica, newer than the checkpoint of step `saved`: then the
-  // trainer continues from it. Errors: resume_replica()'s.
-  bool resume(uint64_t saved);
+  // [collective] Whether there is a replica, newer than the run's checkpoints if it may continue
+  // from those: then the trainer continues from it. Errors: resume_replica()'s.
+  bool resume(bool has_checkpoints);
   // [collective] After a step of training: begins a replica where one is due. Errors:
   // NeighbourCopies's.
   void note_step();

@@ -19,11 +19,6 @@ constexpr std::string_view kEndWhileWritten = ".json.new";
 constexpr uint64_t kMaxPartBytes = uint64_t{1} << 30;  // as a manifest
 constexpr std::chrono::milliseconds kLookEvery{20};
 
-std::string part_name(const WriterRank& rank) {
-  return fmt::format("{}{:05}-of-{:05}{}", rank.frozen ? kFrozenBegin : kBegin, rank.rank,
-                     rank.world_size, kEnd);
-}
-
 // The text of the part of this save, or "" if it is not there yet.
 std::string read_part(const std::string& path, const std::string& save_id) {
   if (!path_exists(path)) return "";
@@ -37,6 +32,11 @@ std::string read_part(const std::string& path, const std::string& save_id) {
 bool is_part_file(std::string_view name) {
   const std::string_view end = name.ends_with(kEnd) ? kEnd : kEndWhileWritten;
   return is_numbered_file(name, kBegin, end) || is_numbered_file(name, kFrozenBegin, end);
+}
+
+std::string part_name(const WriterRank& rank) {
+  return fmt::format("{}{:05}-of-{:05}{}", rank.frozen ? kFrozenBegin : kBegin, rank.rank,
+                     rank.world_size, kEnd);
 }
 
 void leave_part(const std::string& dir, const WriterRank& rank, const std::string& save_id,

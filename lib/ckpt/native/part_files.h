@@ -16,6 +16,7 @@ namespace gxp {
 // "part-00000-of-00002.json", for a frozen file "frozen-part-...", and the names under which they
 // are written.
 bool is_part_file(std::string_view name);
+std::string part_name(const WriterRank& rank);
 
 // Makes the part durable. `save_id`: of this save alone, the same on all ranks, without a line
 // feed, so that what a killed run has left is not taken for it. Errors: as CheckpointWriter's.

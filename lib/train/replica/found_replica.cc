@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <span>
-#include <tuple>
 
 #include "lib/base/log.h"
 #include "lib/collective/communicator.h"

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
-#include <string_view>
 
+#include "lib/ckpt/native/part_files.h"
 #include "lib/ckpt/native/step_directory.h"
 #include "lib/net/store/facts.h"
 
@@ -41,15 +40,11 @@ std::string data_file_of(const ReplicaPart& part) {
   return data_file_name(part.rank, part.world_size, part.frozen);
 }
 
-std::string text_file_of(const ReplicaPart& part) {
-  return fmt::format("{}part-{:05}-of-{:05}.json", part.frozen ? "frozen-" : "", part.rank,
-                     part.world_size);
-}
-
 std::string HostReplicas::path(uint64_t step) const { return partial_path(directory_, step); }
 
 void HostReplicas::add(const ReplicaPart& part) const {
-  const std::string text = path(part.step) + "/" + text_file_of(part);
+  const std::string text =
+      path(part.step) + "/" + part_name({part.step, part.rank, part.world_size, part.frozen});
   write_text(text + ".new", pack_fact(part));
   or_fail("rename " + text + ".new",
           [&](std::error_code& error) { fs::rename(text + ".new", text, error); });

@@ -51,8 +51,7 @@ class HostReplicas {
   std::string directory_;
 };
 
-// Its files' names.
+// Its file's name.
 std::string data_file_of(const ReplicaPart& part);
-std::string text_file_of(const ReplicaPart& part);
 
 }  // namespace gxp

@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <random>
 #include <utility>
 
 #include "lib/base/log.h"
 #include "lib/base/thread.h"
 #include "lib/ckpt/own_files.h"
 #include "lib/collective/communicator.h"
-#include "lib/collective/gather_texts.h"
 #include "lib/net/store/facts.h"
 #include "lib/train/replica/host_replicas.h"
 #include "lib/transport/transport.h"
@@ -20,17 +18,11 @@ namespace {
 
 constexpr size_t kChunkBytes = size_t{4} << 20;
 
-// [collective] Of this attempt alone, the same on all ranks.
-std::string make_name(Communicator& communicator) {
-  std::random_device random;
-  return gather_texts(communicator, fmt::format("{:08x}{:08x}", random(), random())).front();
-}
-
 }  // namespace
 
 // What the thread works on.
 struct NeighbourCopies::Job {
-  std::string name;
+  std::string name;  // of this attempt
   ReplicaPlaces places;
   HostReplicas here{places.directory};
   std::vector<bool> files;
@@ -59,7 +51,7 @@ NeighbourCopies::NeighbourCopies(Communicator& communicator, ReplicaPlaces place
                                  std::vector<bool> files, std::chrono::milliseconds timeout,
                                  uint64_t kept)
     : communicator_(communicator),
-      job_(std::make_shared<Job>(Job{.name = make_name(communicator),
+      job_(std::make_shared<Job>(Job{.name = make_save_id(communicator),
                                      .places = std::move(places),
                                      .files = std::move(files),
                                      .timeout = timeout,

@@ -1,6 +1,11 @@
 #include "lib/train/replica/staged_state.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <random>
+
+#include "lib/collective/gather_texts.h"
 
 namespace gxp {
 
@@ -21,6 +26,12 @@ bool write_staged(const StagedState& staged, bool frozen, const std::stop_token&
     }
   }
   return true;
+}
+
+std::string make_save_id(Communicator& communicator) {
+  std::random_device random;
+  const std::string mine = fmt::format("{:08x}{:08x}", random(), random());
+  return gather_texts(communicator, mine).front();
 }
 
 }  // namespace gxp

@@ -4,11 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "lib/ckpt/native/writer.h"
 
 namespace gxp {
+
+class Communicator;
 
 struct StagedState {
   struct Share {  // `count` elements of a tensor, from its element `begin` on
@@ -25,5 +28,8 @@ struct StagedState {
 // Adds the frozen shares, or the others. False if `stop` was requested before all were written.
 bool write_staged(const StagedState& staged, bool frozen, const std::stop_token& stop,
                   CheckpointWriter& writer);
+
+// [collective] A random name for what all ranks write together; the same on all.
+std::string make_save_id(Communicator& communicator);
 
 }  // namespace gxp
