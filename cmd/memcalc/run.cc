@@ -31,6 +31,24 @@ PlannedRun plan_on(const RunConfig& config, const PlannedRanks& ranks,
   return run;
 }
 
+// What saves and replicas in the background take of a host's memory.
+void add_copies(Report& report, const CheckpointConfig& checkpoint, const RunPlan& plan,
+                int hosts) {
+  const SavedBytes saved = saved_bytes(plan);
+  const auto of_a_host = [&](uint64_t bytes) {
+    return int64_t((bytes + uint64_t(hosts) - 1) / uint64_t(hosts));
+  };
+  const bool has_replicas = checkpoint.replica != ReplicaPlace::kNone;
+  const int copies = int(checkpoint.async) + int(has_replicas);
+  if (copies > 0)
+    report.facts.push_back({{"staged_bytes", "staged copies of the state, per host", Style::kBytes},
+                            copies * of_a_host(saved.total())});
+  // Two replicas of what is trained, and one of what is frozen; on this host and on the next.
+  if (has_replicas)
+    report.facts.push_back({{"replica_bytes", "replicas, per host", Style::kBytes},
+                            (hosts > 1 ? 2 : 1) * of_a_host(2 * saved.trained + saved.frozen)});
+}
+
 // The most of a quantity on each number of GPUs.
 void add_solutions(Report& report, const MemcalcOptions& options, const RunConfig& config,
                    const Environment& environment, uint64_t limit_bytes) {
@@ -94,6 +112,7 @@ int plan_memory_of_run(const MemcalcOptions& options, MemcalcView view) {
   if (reserve > 0)
     report.facts.push_back(
         {{"reserve_bytes", "kept free for trials and code", Style::kBytes}, int64_t(reserve)});
+  add_copies(report, config.checkpoint, last.plan, options.nnodes);
   add_run_results(report, runs, view.limit_bytes);
   add_run_phases(report, runs);
   if (options.explain) add_run_terms(report, runs);

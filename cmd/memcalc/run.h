@@ -16,7 +16,8 @@ namespace gxp {
 // Prints results[] of {gpus, parameters_bytes, gradients_bytes, optimizer_bytes, activations_bytes,
 // workspace_bytes, communication_bytes, peak_bytes, total_bytes (the same), peak_phase, peak_at,
 // arena_bytes[, host_bytes, file_bytes][, fits]}, of rank 0, those two where it offloads; phases[]
-// likewise; of the last number of GPUs, curve[] of what lives while each operation runs: a plot in
+// likewise; staged_bytes and replica_bytes, of a host's memory, where checkpoint.async or
+// checkpoint.replica takes some; of the last number of GPUs, curve[] of what lives while each operation runs: a plot in
 // text. With --explain, terms[]. With --solve, results[] of add_run_solutions() alone. Without
 // --limit, train.device_memory_bytes is the limit. The options are
 // checked (check_run_options()). Errors: as load_config() and network_of_run().

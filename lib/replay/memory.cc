@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
@@ -148,6 +149,26 @@ RunMemory memory_of_run(const RunPlan& plan, const Network& network, int rank,
   memory.peak_phase = most->name;
   memory.peak_at = describe(program.ops[size_t(memory.step.peak)]);
   return memory;
+}
+
+SavedBytes saved_bytes(const RunPlan& plan) {
+  SavedBytes saved;
+  const bool has_residuals = plan.step.program.residuals != kNoBuffer;
+  for (const UnitSpec& unit : plan.architecture.units) {
+    for (const TensorSpec& tensor : unit.tensors) {
+      const uint64_t weights = tensor.count() * sizeof(float);
+      (tensor.frozen ? saved.frozen : saved.trained) += weights;
+      if (tensor.frozen) continue;
+      if (has_residuals) saved.trained += uint64_t(plan.step.program.groups.hosts) * weights;
+      for (const KeptState& state : plan.shape.optimizer.kept) {
+        const std::vector<size_t> shape = state.shape(unit, tensor);
+        if (!shape.empty())
+          saved.trained +=
+              std::accumulate(shape.begin(), shape.end(), size_of(state.dtype), std::multiplies());
+      }
+    }
+  }
+  return saved;
 }
 
 std::string largest_at_peak(const RunPlan& plan, const RunMemory& memory, size_t count) {

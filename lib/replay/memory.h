@@ -33,6 +33,16 @@ struct RunMemory {
 RunMemory memory_of_run(const RunPlan& plan, const Network& network, int rank,
                         const DeviceTerms& terms);
 
+// What a checkpoint's files hold, of all ranks together: weights in f32, optimizer state, and what a
+// codec has not sent yet. Frozen tensors are in files of their own.
+struct SavedBytes {
+  uint64_t trained = 0;
+  uint64_t frozen = 0;
+
+  [[nodiscard]] uint64_t total() const { return trained + frozen; }
+};
+SavedBytes saved_bytes(const RunPlan& plan);
+
 // The `count` largest buffers at the peak of a step: "gradients 80 MiB, saved h.3 12 MiB".
 std::string largest_at_peak(const RunPlan& plan, const RunMemory& memory, size_t count);
 

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "tests/catch.h"
+#include "tests/cmd/golden_run.h"
 #include "tests/cmd/run_memcalc.h"
 
 namespace gxp {
@@ -98,6 +99,27 @@ TEST_CASE("memcalc --compat answers as the other tool does", "[cmd]") {
 TEST_CASE("memcalc --compat deepspeed asks nothing that has no answer", "[cmd]") {
   const Json results = memcalc_json({"--params", "7e9", "--compat", "deepspeed"})["results"];
   CHECK(results.size() == 2);  // stage 3 depends on the largest layer
+}
+
+TEST_CASE("memcalc counts what saves and replicas hold of a host's memory", "[cmd]") {
+  const std::string frozen = GENERATE("[]", R"(["wte.weight"])");
+  const GoldenRun run;
+  Arguments settings = {"--set", "optim.name=adafactor", "--set", "train.frozen=" + frozen};
+  REQUIRE(run.run(settings).code == 0);
+  uint64_t trained = 0, untrained = 0;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(run.path("run/ckpt"))) {
+    const std::string name = file.path().filename();
+    if (name.starts_with("shard-")) trained += file.file_size();
+    if (name.starts_with("frozen-")) untrained += file.file_size();
+  }
+  CHECK((untrained > 0) == (frozen != "[]"));
+  Arguments question = {run.path("run.toml"), "--nproc", "4", "--nnodes", "2"};
+  question.insert(question.end(), settings.begin(), settings.end());
+  question.insert(question.end(),
+                  {"--set", "checkpoint.async=true", "--set", "checkpoint.replica=neighbour"});
+  const Json on_two_hosts = memcalc_json(question);
+  CHECK(on_two_hosts["staged_bytes"] == 2 * (trained + untrained) / 2);
+  CHECK(on_two_hosts["replica_bytes"] == 2 * (2 * trained + untrained) / 2);
 }
 
 TEST_CASE("memcalc --list names the published models", "[cmd]") {
