@@ -177,14 +177,17 @@ HostDecision HostMeetings::agree(const HostReport& mine, std::span<const int> ex
                                  const Decide& decide, std::chrono::milliseconds patience) {
   constexpr std::chrono::milliseconds kPause{200};  // between two tries
   Deadline deadline = Deadline::after(patience);
-  for (;;) {  // ends: soon after the deadline, if nobody leads the meeting
+  int losses = 0;
+  for (;;) {  // ends: soon after the deadline, if nobody leads the meeting or too few come to it
     bool met = false;
     try {
       return options_.host_index == 0 ? lead(mine, expected, decide, deadline)
                                       : follow(mine, deadline, met);
     } catch (const Error& error) {
+      const bool lost_somebody = server_ && server_->has_failed() && losses++ < options_.host_count;
       server_.reset();
-      if (met) deadline = Deadline::after(patience);  // it may have waited for long
+      // It may have waited for long, or for one that has come and was lost meanwhile.
+      if (met || lost_somebody) deadline = Deadline::after(patience);
       if (error.kind() != ErrorKind::kPeer) throw;
       if (deadline.expired())
         fail(ErrorKind::kPeer,

@@ -1,6 +1,8 @@
 // `checkpoint.replica = "neighbour"`: jobs that lose ranks or hosts and go on from memory.
+#include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <thread>
 
 #include "tests/cmd/hosts/elastic_hosts.h"
 
@@ -72,6 +74,32 @@ TEST_CASE("a job goes on from replicas without a lost host, and with it again", 
        "resumed from the replica of step", ", on hosts 0, 1, 2", "another host has come"},
       false);
   CHECK(memory.is_empty());
+}
+
+// Before the others have noticed, while they wait for the lost host, and while their ranks start.
+TEST_CASE("a job that shrinks loses a rank or another host meanwhile, and goes on", "[cmd]") {
+  const auto [delay, is_host] = GENERATE(std::pair(std::chrono::milliseconds(600), true),
+                                         std::pair(std::chrono::milliseconds(5), false),
+                                         std::pair(std::chrono::milliseconds(1050), true));
+  CAPTURE(delay.count(), is_host);
+  const ReplicaMemory memory;
+  ElasticHosts job(12, "world-size");
+  for (int host = 0; host < kMostHosts; ++host) job.start(host, "5", memory.settings());
+  job.await_steps(14);
+  job.hosts[3]->signal(SIGKILL);
+  CHECK(job.hosts[3]->end().code == 128 + SIGKILL);
+  job.hosts[3].reset();
+  std::this_thread::sleep_for(delay);
+  if (is_host) {
+    job.hosts[1]->signal(SIGKILL);
+    CHECK(job.hosts[1]->end().code == 128 + SIGKILL);
+    job.hosts[1].reset();
+  } else {
+    REQUIRE(poll_until([&] { return signal_rank(job.run.path("run.toml"), 1, SIGKILL); }));
+  }
+  job.check_ends(
+      {"continuing from the replicas of step", is_host ? ", on hosts 0, 2" : ", on hosts 0, 1, 2"},
+      false);
 }
 
 TEST_CASE("a spare host takes the place of a lost one", "[cmd]") {
