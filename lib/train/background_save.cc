@@ -1,16 +1,12 @@
 #include "lib/train/background_save.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <array>
-#include <ctime>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lib/base/log.h"
-#include "lib/base/thread.h"
 #include "lib/ckpt/native/export_directory.h"
 #include "lib/ckpt/native/part_files.h"
 #include "lib/ckpt/native/step_directory.h"
@@ -20,12 +16,6 @@
 
 namespace gxp {
 namespace {
-
-constexpr std::chrono::milliseconds kLookEvery{20};
-// A run that ends does not wait longer for a write that is under way.
-constexpr std::chrono::seconds kEndPatience{5};
-// comm.timeout_s: 10 minutes unless set. fsync() of a large file on a slow disk takes minutes.
-constexpr double kTimeoutsOfACall = 10;
 
 StorageDType dtype_of(ExportType type) {
   if (type == ExportType::kFp32) return StorageDType::kF32;
@@ -52,33 +42,11 @@ struct BackgroundSave::Job {
 BackgroundSave::BackgroundSave(Communicator& communicator, const RunConfig& config,
                                KeyValues settings)
     : communicator_(communicator),
-      job_(std::make_shared<Job>(
-          Job{config, std::move(settings), communicator.rank(), {}, {}, {}})) {}
-
-BackgroundSave::~BackgroundSave() {
-  thread_.request_stop();
-  if (!done_.valid() || done_.wait_for(kEndPatience) == std::future_status::ready) return;
-  log_warn("abandon a save that hangs in a file system call");
-  thread_.detach();  // it has all that it uses
-}
+      job_(
+          std::make_shared<Job>(Job{config, std::move(settings), communicator.rank(), {}, {}, {}})),
+      task_("save into " + config.checkpoint.dir, config.comm.timeout_s) {}
 
 void BackgroundSave::reserve(Trainer& trainer) { reserve_staging(trainer, job_->staged); }
-
-void BackgroundSave::launch(Work work) {
-  std::promise<void> promise;
-  done_ = promise.get_future();
-  thread_ =
-      start_thread("of a save", [job = job_, work = std::move(work),
-                                 done = std::move(promise)](const std::stop_token& stop) mutable {
-        set_log_rank(job->rank);
-        try {
-          work(*job, stop);
-          done.set_value();
-        } catch (...) {
-          done.set_exception(std::current_exception());
-        }
-      });
-}
 
 void BackgroundSave::start(Trainer& trainer) {
   const auto begin = Deadline::Clock::now();
@@ -89,15 +57,14 @@ void BackgroundSave::start(Trainer& trainer) {
               checkpoint_info(trainer, communicator_.world_size(), job_->config, job_->settings),
               job_->staged);
   const std::string save_id = make_save_id(communicator_);
-  launch([save_id, stall = seconds_since(begin)](Job& job, const std::stop_token& stop) {
-    job.write(stop, save_id, stall);
-  });
+  task_.start(job_->rank, [job = job_, save_id, stall = seconds_since(begin)](
+                              const std::stop_token& stop) { job->write(stop, save_id, stall); });
 }
 
 void BackgroundSave::start_export(uint64_t step) {
-  GXP_ASSERT(!done_.valid());
   if (communicator_.rank() != 0 || job_->config.checkpoint.export_type == ExportType::kNone) return;
-  launch([step](Job& job, const std::stop_token& stop) { job.export_step(stop, step); });
+  task_.start(job_->rank,
+              [job = job_, step](const std::stop_token& stop) { job->export_step(stop, step); });
 }
 
 void BackgroundSave::Job::write(const std::stop_token& stop, const std::string& save_id,
@@ -148,42 +115,13 @@ void BackgroundSave::Job::export_step(const std::stop_token& stop, uint64_t step
            seconds_since(begin));
 }
 
-void BackgroundSave::check() {
-  if (done_.valid() && done_.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
-    done_.get();
-}
-
-// The CPU time of the thread: it grows while a save goes on, and stands still in a call that hangs.
-std::chrono::nanoseconds BackgroundSave::time_of_thread() {
-  clockid_t clock{};
-  timespec time{};
-  if (done_.valid() && pthread_getcpuclockid(thread_.native_handle(), &clock) == 0)
-    clock_gettime(clock, &time);
-  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
-}
-
 void BackgroundSave::finish() {
-  const auto longest = std::chrono::duration_cast<Deadline::Duration>(
-      std::chrono::duration<double>(kTimeoutsOfACall * job_->config.comm.timeout_s));
-  Deadline stuck = Deadline::after(longest);
-  std::chrono::nanoseconds used{-1};
-  for (;;) {
-    check();
-    const auto now_used = time_of_thread();
-    if (now_used != used) stuck = Deadline::after(longest);
-    used = now_used;
-    if (done_.valid() && stuck.expired())
-      fail(ErrorKind::kIo,
-           "save into {}: a file system call did not return within {:g} s; does the disk or its "
-           "server hang?",
-           job_->config.checkpoint.dir, stuck.seconds());
-    std::array<int32_t, 1> in_flight = {done_.valid()};
+  task_.check();
+  for (;;) {  // ends: when no rank's task does anything, or one of them hangs
+    std::array<int32_t, 1> in_flight = {task_.in_flight()};
     communicator_.all_reduce(memory_of(in_flight), DType::kI32, ReduceOp::kMax);
     if (in_flight[0] == 0) return;
-    if (done_.valid())
-      done_.wait_for(kLookEvery);
-    else
-      std::this_thread::sleep_for(kLookEvery);
+    task_.wait_a_moment();
   }
 }
 

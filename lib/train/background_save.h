@@ -4,12 +4,9 @@
 // checkpoint.export asks for that (export_directory.h).
 #pragma once
 
-#include <chrono>
-#include <functional>
-#include <future>
 #include <memory>
-#include <thread>
 
+#include "lib/train/replica/background_task.h"
 #include "lib/train/training_state.h"
 
 namespace gxp {
@@ -21,9 +18,6 @@ class BackgroundSave {
  public:
   // `communicator` outlives it.
   BackgroundSave(Communicator& communicator, const RunConfig& config, KeyValues settings);
-  // What is in flight is abandoned; the checkpoints before it stay. A thread that hangs in a call
-  // of the file system is left to itself: nothing can end it.
-  ~BackgroundSave();
 
   // Takes the memory for the copies.
   void reserve(Trainer& trainer);
@@ -35,7 +29,7 @@ class BackgroundSave {
   void start_export(uint64_t step);
   // Throws what the save in flight has failed with: kIo, as save_state() and export_weights(). For
   // each step.
-  void check();
+  void check() { task_.check(); }
   // [collective] Returns when no save is in flight: the last one is complete and durable. Errors:
   // check()'s; kPeer where another rank's failed; kIo if a save does nothing for 10 times
   // comm.timeout_s, as where a disk or a server hangs.
@@ -43,14 +37,10 @@ class BackgroundSave {
 
  private:
   struct Job;
-  using Work = std::function<void(Job&, const std::stop_token&)>;
-  void launch(Work work);
-  [[nodiscard]] std::chrono::nanoseconds time_of_thread();
 
   Communicator& communicator_;
   std::shared_ptr<Job> job_;  // the thread's while a save is in flight, even if this is gone
-  std::future<void> done_;    // valid while a save is in flight
-  std::jthread thread_;
+  BackgroundTask task_;       // at its end what is in flight is abandoned
 };
 
 }  // namespace gxp

@@ -1,6 +1,5 @@
 #include "lib/train/run_replicas.h"
 
-#include <chrono>
 #include <vector>
 
 #include "lib/base/bytes.h"
@@ -17,10 +16,8 @@ bool RunReplicas::resume(bool has_checkpoints) {
   const uint64_t saved = steps.empty() ? 0 : steps.back();
   const auto found = find_replica(places_.directory, places_.ranks_per_host, saved, communicator_);
   if (found) resume_replica(trainer_, communicator_, config_, settings_, *found);
-  const auto timeout = std::chrono::duration<double>(config_.comm.timeout_s);
   copies_.emplace(communicator_, places_, files_of_a_rank(trainer_.architecture()),
-                  std::chrono::duration_cast<std::chrono::milliseconds>(timeout),
-                  found ? uint64_t(trainer_.steps_done()) : 0);
+                  config_.comm.timeout_s, found ? uint64_t(trainer_.steps_done()) : 0);
   return found.has_value();
 }
 

@@ -5,8 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "lib/base/log.h"
-#include "lib/base/thread.h"
 #include "lib/ckpt/own_files.h"
 #include "lib/collective/communicator.h"
 #include "lib/net/store/facts.h"
@@ -36,10 +34,10 @@ struct NeighbourCopies::Job {
   void copy(const std::stop_token& stop);
   // None once `stop` is requested.
   std::optional<ReplicaPart> write(bool is_frozen, const std::stop_token& stop);
-  ReplicaPart exchange(const ReplicaPart& mine);
-  void swap(ConstMemory out, Memory in);
+  ReplicaPart exchange(const ReplicaPart& mine, const std::stop_token& stop);
+  void swap(ConstMemory out, Memory in, const std::stop_token& stop);
   void swap_files(const ReplicaPart& mine, uint64_t bytes, const ReplicaPart& theirs,
-                  uint64_t their_bytes);
+                  uint64_t their_bytes, const std::stop_token& stop);
 
   [[nodiscard]] int next() const { return (rank + places.ranks_per_host) % world_size; }
   [[nodiscard]] int former() const {
@@ -48,23 +46,25 @@ struct NeighbourCopies::Job {
 };
 
 NeighbourCopies::NeighbourCopies(Communicator& communicator, ReplicaPlaces places,
-                                 std::vector<bool> files, std::chrono::milliseconds timeout,
-                                 uint64_t kept)
+                                 std::vector<bool> files, double timeout, uint64_t kept)
     : communicator_(communicator),
-      job_(std::make_shared<Job>(Job{.name = make_save_id(communicator),
-                                     .places = std::move(places),
-                                     .files = std::move(files),
-                                     .timeout = timeout,
-                                     .rank = communicator.rank(),
-                                     .world_size = communicator.world_size(),
-                                     .staged = {},
-                                     .frozen = {},
-                                     .leaving = {},
-                                     .arriving = {}})),
-      kept_(kept) {}
+      job_(std::make_shared<Job>(
+          Job{.name = make_save_id(communicator),
+              .places = std::move(places),
+              .files = std::move(files),
+              .timeout = std::chrono::duration_cast<std::chrono::milliseconds>(
+                  std::chrono::duration<double>(timeout)),
+              .rank = communicator.rank(),
+              .world_size = communicator.world_size(),
+              .staged = {},
+              .frozen = {},
+              .leaving = {},
+              .arriving = {}})),
+      kept_(kept),
+      task_("replicate into " + job_->places.directory, timeout) {}
 
 NeighbourCopies::~NeighbourCopies() {
-  if (done_.valid() && job_->places.transport != nullptr)
+  if (task_.in_flight() && job_->places.transport != nullptr)
     job_->places.transport->abort("the run has ended");
 }
 
@@ -78,28 +78,12 @@ void NeighbourCopies::start(const std::function<void(StagedState&)>& stage) {
   if (former != 0) kept_ = former;
   if (job_->rank % job_->places.ranks_per_host == 0)
     job_->here.keep_only({kept_, job_->staged.info.step});
-  std::promise<void> promise;
-  done_ = promise.get_future();
-  thread_ = start_thread(
-      "of a replica", [job = job_, done = std::move(promise)](const std::stop_token& stop) mutable {
-        set_log_rank(job->rank);
-        try {
-          job->copy(stop);
-          done.set_value();
-        } catch (...) {
-          done.set_exception(std::current_exception());
-        }
-      });
+  task_.start(job_->rank, [job = job_](const std::stop_token& stop) { job->copy(stop); });
 }
 
-void NeighbourCopies::check() {
-  if (done_.valid() && done_.wait_for(std::chrono::seconds(0)) == std::future_status::ready)
-    done_.get();
-}
-
-// ends: when the thread does, whose waits have the timeout.
 void NeighbourCopies::finish() {
-  if (done_.valid()) done_.get();
+  task_.check();
+  while (task_.in_flight()) task_.wait_a_moment();  // ends: with the task, or when it hangs
 }
 
 void NeighbourCopies::drop() {
@@ -123,7 +107,7 @@ void NeighbourCopies::Job::copy(const std::stop_token& stop) {
     if (!mine) return;
     if (is_frozen) frozen.push_back(*mine);
     if (places.transport == nullptr) continue;
-    const ReplicaPart theirs = exchange(*mine);
+    const ReplicaPart theirs = exchange(*mine, stop);
     if (is_frozen) frozen.push_back(theirs);
   }
   if (rank == 0) places.replicated(int64_t(step));
@@ -148,7 +132,9 @@ std::optional<ReplicaPart> NeighbourCopies::Job::write(bool is_frozen,
   return part;
 }
 
-void NeighbourCopies::Job::swap(ConstMemory out, Memory in) {
+void NeighbourCopies::Job::swap(ConstMemory out, Memory in, const std::stop_token& stop) {
+  // The transport may be gone with the run.
+  if (stop.stop_requested()) fail(ErrorKind::kPeer, "replicate: the run has ended");
   constexpr Tag kTag = 0;  // messages of a pair arrive in order
   Transport& transport = *places.transport;
   const Deadline deadline = Deadline::after(timeout);
@@ -158,25 +144,26 @@ void NeighbourCopies::Job::swap(ConstMemory out, Memory in) {
   transport.wait(arrives, deadline);
 }
 
-ReplicaPart NeighbourCopies::Job::exchange(const ReplicaPart& mine) {
+ReplicaPart NeighbourCopies::Job::exchange(const ReplicaPart& mine, const std::stop_token& stop) {
   const std::string text = pack_fact(mine);
   const uint64_t bytes = parse_file_part(mine.content).file.bytes;
   const std::array<uint64_t, 2> sizes{text.size(), bytes};
   std::array<uint64_t, 2> their_sizes{};
-  swap(memory_of(sizes), memory_of(their_sizes));
+  swap(memory_of(sizes), memory_of(their_sizes), stop);
   std::string their_text(their_sizes[0], '\0');
-  swap(memory_of(std::as_const(text)), memory_of(their_text));
+  swap(memory_of(std::as_const(text)), memory_of(their_text), stop);
   const auto theirs = unpack_fact<ReplicaPart>(their_text);
   if (theirs.job != name || theirs.step != mine.step || theirs.rank != former())
     fail(ErrorKind::kPeer, "replicate step {}: rank {} has sent step {} of rank {}", mine.step,
          former(), theirs.step, theirs.rank);
-  swap_files(mine, bytes, theirs, their_sizes[1]);
+  swap_files(mine, bytes, theirs, their_sizes[1], stop);
   here.add(theirs);
   return theirs;
 }
 
 void NeighbourCopies::Job::swap_files(const ReplicaPart& mine, uint64_t bytes,
-                                      const ReplicaPart& theirs, uint64_t their_bytes) {
+                                      const ReplicaPart& theirs, uint64_t their_bytes,
+                                      const std::stop_token& stop) {
   const OwnDirectory directory = OwnDirectory::enter(here.path(mine.step));
   const InputFile own(here.path(mine.step) + "/" + data_file_of(mine));
   const auto file = directory.create(data_file_of(theirs));
@@ -185,7 +172,7 @@ void NeighbourCopies::Job::swap_files(const ReplicaPart& mine, uint64_t bytes,
     leaving.resize(std::min<uint64_t>(left, kChunkBytes));
     arriving.resize(std::min<uint64_t>(their_left, kChunkBytes));
     own.read(bytes - left, memory_of(leaving));
-    swap(memory_of(std::as_const(leaving)), memory_of(arriving));
+    swap(memory_of(std::as_const(leaving)), memory_of(arriving), stop);
     file->write(memory_of(std::as_const(arriving)));
     left -= leaving.size();
     their_left -= arriving.size();

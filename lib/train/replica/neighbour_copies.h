@@ -6,12 +6,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <future>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "lib/train/replica/background_task.h"
 #include "lib/train/replica/staged_state.h"
 
 namespace gxp {
@@ -31,10 +30,10 @@ struct ReplicaPlaces {
 // Threads: one. One replica is in flight at a time.
 class NeighbourCopies {
  public:
-  // [collective] `files`: files_of_a_rank(). `kept`: the step of a replica that is there, 0: none.
+  // [collective] `files`: files_of_a_rank(). `timeout`: comm.timeout_s. `kept`: the step of a replica that is there, 0: none.
   // `communicator` and the transport outlive it.
   NeighbourCopies(Communicator& communicator, ReplicaPlaces places, std::vector<bool> files,
-                  std::chrono::milliseconds timeout, uint64_t kept);
+                  double timeout, uint64_t kept);
   // What is in flight is abandoned.
   ~NeighbourCopies();
 
@@ -42,8 +41,9 @@ class NeighbourCopies {
   // replica before is complete, and for `stage`. Errors: finish()'s.
   void start(const std::function<void(StagedState&)>& stage);
   // Throws what the replica in flight has failed with. For each step.
-  void check();
-  // Returns when this rank's part of the replica in flight is complete. kIo, kPeer.
+  void check() { task_.check(); }
+  // Returns when this rank's part of the replica in flight is complete. kPeer; kIo, also where the
+  // directory hangs.
   void finish();
   // [collective] Removes all replicas: the run goes on from an older state.
   void drop();
@@ -56,8 +56,7 @@ class NeighbourCopies {
   Communicator& communicator_;
   std::shared_ptr<Job> job_;  // also the thread's
   uint64_t kept_;             // the step of the newest replica that all ranks have
-  std::future<void> done_;    // valid while one is in flight
-  std::jthread thread_;
+  BackgroundTask task_;
 };
 
 }  // namespace gxp
