@@ -30,9 +30,14 @@ int restart_count(const Environment& environment, const char* variable) {
 // Of all settings that decide over the run. A batch job may hold several runs, and torchrun's jobs
 // have the same name unless the user gives one.
 std::string digest_of(const KeyValues& settings) {
+  // Then grad_accum follows from the number of ranks, which a restart may change.
+  const bool shares_batch =
+      std::ranges::find(settings, KeyValues::value_type("train.global_batch", "0")) ==
+      settings.end();
   std::string text;
   for (const auto& [key, value] : settings)
-    if (!key.starts_with("comm.")) text += key + "=" + value + "\n";
+    if (!key.starts_with("comm.") && !(shares_batch && key == "train.grad_accum"))
+      text += key + "=" + value + "\n";
   return fmt::format("{:016x}", hash64(std::as_bytes(std::span(text))));
 }
 
@@ -42,10 +47,14 @@ struct Restarter {
   const char* job;
   const char* cluster;  // null: jobs have no other name
   const char* count;
+  // Of jobs to which the user has given no name. torchrun does not count the restarts for a host
+  // that comes, and a new host has not counted those before; but a name that the user gives is that
+  // of one job. null: all restarts are counted.
+  const char* unnamed;
 };
 constexpr Restarter kRestarters[] = {
-    {"torchrun", "TORCHELASTIC_RUN_ID", nullptr, "TORCHELASTIC_RESTART_COUNT"},
-    {"slurm", "SLURM_JOB_ID", "SLURM_CLUSTER_NAME", "SLURM_RESTART_COUNT"}};
+    {"torchrun", "TORCHELASTIC_RUN_ID", nullptr, "TORCHELASTIC_RESTART_COUNT", "none"},
+    {"slurm", "SLURM_JOB_ID", "SLURM_CLUSTER_NAME", "SLURM_RESTART_COUNT", nullptr}};
 
 int total_restarts(const Environment& environment) {
   int total = 0;
@@ -56,7 +65,7 @@ int total_restarts(const Environment& environment) {
 }
 
 JobNames job_names(const RankIdentity& identity, const Environment& environment,
-                   const KeyValues& settings) {
+                   const RunOptions& run) {
   JobNames names;
   // Random, so that only a restart finds it.
   if (identity.launcher == LauncherKind::kGxp) names.push_back({"gxp " + identity.job, true});
@@ -65,9 +74,11 @@ JobNames job_names(const RankIdentity& identity, const Environment& environment,
     if (job == nullptr) continue;
     const std::string* cluster =
         restarter.cluster == nullptr ? nullptr : find_variable(environment, restarter.cluster);
+    // --overwrite asks for another run, not for what this one has saved.
+    const bool named = restarter.unnamed != nullptr && *job != restarter.unnamed && !run.overwrite;
     names.push_back({fmt::format("{} {} {} {}", restarter.name, cluster == nullptr ? "-" : *cluster,
-                                 *job, digest_of(settings)),
-                     restart_count(environment, restarter.count) > 0});
+                                 *job, digest_of(run.settings)),
+                     named || restart_count(environment, restarter.count) > 0});
   }
   return names;
 }
@@ -153,7 +164,7 @@ void prepare_restarts(TrainOptions& options, const RunConfig& run, const Environ
 
 void connect_to_launcher(TrainOptions& options, const Environment& environment) {
   if (options.launch.max_restarts == 0) return;
-  options.run.jobs = job_names(identity_from(environment), environment, options.run.settings);
+  options.run.jobs = job_names(identity_from(environment), environment, options.run);
   if (const std::string* directory = find_variable(environment, kReplicaVariable))
     options.run.replicas.directory = *directory;
   auto inherited = JobProgress::inherited(environment);

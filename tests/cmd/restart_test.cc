@@ -79,11 +79,12 @@ bool has_all_metrics(const GoldenRun& run, size_t steps = kAllSteps) {
 }
 
 // The variables of rank `rank` of two, by a launcher that has started the job again `restarts` times.
+// Any launcher but Slurm is torchrun with that name for the job.
 std::map<std::string, std::string> variables(const std::string& launcher, int rank,
                                              const std::string& port, int restarts) {
   const std::string number = std::to_string(rank), count = std::to_string(restarts);
-  if (launcher == "torchrun")
-    return {{"TORCHELASTIC_RUN_ID", "none"},
+  if (launcher != "slurm")
+    return {{"TORCHELASTIC_RUN_ID", launcher == "torchrun" ? "none" : launcher},
             {"TORCHELASTIC_RESTART_COUNT", count},
             {"RANK", number},
             {"WORLD_SIZE", "2"},
@@ -101,15 +102,23 @@ std::map<std::string, std::string> variables(const std::string& launcher, int ra
   return slurm;
 }
 
+// The options of ranks that another launcher starts again.
+Arguments started_again(const Arguments& more) {
+  Arguments all = {
+      "--max-restarts",   "2", "--set", "train.steps=300", "--set", "checkpoint.every=10", "--set",
+      "checkpoint.keep=0"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
 // Two ranks that another launcher has started. With `kill`, rank 1 is killed after a checkpoint.
 Outcome run_by(const std::string& launcher, const GoldenRun& run, int restarts,
-               const std::string& option, bool kill = false) {
+               const Arguments& more, bool kill = false) {
   const ReservedPort port;
   const std::string number = port.master().substr(port.master().find(':') + 1);
   const auto start = [&](int rank) {
     return std::make_unique<Process>(
-        gxp_argv(run.train({"--max-restarts", "2", "--set", "train.steps=300", "--set",
-                            "checkpoint.every=10", "--set", "checkpoint.keep=0", option})),
+        gxp_argv(run.train(started_again(more))),
         Surroundings{.environment = variables(launcher, rank, number, restarts), .file_bytes = 0});
   };
   const auto first = start(0), second = start(1);
@@ -170,19 +179,35 @@ TEST_CASE("ranks that another launcher starts again continue what the job has sa
   const std::string launcher = GENERATE("torchrun", "slurm");
   const GoldenRun run;
   REQUIRE(run.run({"--set", "train.steps=19"}).code == 0);
-  const Outcome lost = run_by(launcher, run, 0, "--overwrite", true);
+  const Outcome lost = run_by(launcher, run, 0, {"--overwrite"}, true);
   CAPTURE(launcher, lost.err);
   CHECK(lost.code == 5);
-  const Outcome again = run_by(launcher, run, 1, "--overwrite");
+  const Outcome again = run_by(launcher, run, 1, {"--overwrite"});
   CAPTURE(again.err);
   CHECK(again.code == 0);
   CHECK(contains(again.err, "0 (written by 2 ranks, now 2)"));
   CHECK(has_all_metrics(run, 300));
   // Another job of that name is no restart.
-  CHECK(contains(run_by(launcher, run, 0, "--overwrite").err, "step 1/300"));
-  const Outcome often = run_by(launcher, run, 3, "--overwrite");
+  CHECK(contains(run_by(launcher, run, 0, {"--overwrite"}).err, "step 1/300"));
+  const Outcome often = run_by(launcher, run, 3, {"--overwrite"});
   CHECK(often.code == 2);
   CHECK(contains(often.err, "--max-restarts 2: this is restart 3 of the job"));
+}
+
+TEST_CASE("ranks in other numbers continue a torchrun job that has a name", "[cmd]") {
+  const GoldenRun run;
+  const Arguments batch = {"--set", "train.grad_accum=1", "--set", "train.global_batch=12"};
+  CHECK(run_by("job", run, 0, batch, true).code == 5);
+  // A host that comes is no restart to torchrun. One rank is as good as two for the digest.
+  std::map<std::string, std::string> alone = variables("job", 0, "29400", 0);
+  alone["WORLD_SIZE"] = alone["LOCAL_WORLD_SIZE"] = "1";
+  const Outcome again = run.run(started_again(batch), {.environment = alone, .file_bytes = 0});
+  CAPTURE(again.err);
+  CHECK(again.code == 0);
+  CHECK(contains(again.err, "0 (written by 2 ranks, now 1)"));
+  CHECK(has_all_metrics(run, 300));
+  // Another name is another job.
+  CHECK(contains(run_by("other", run, 0, batch).err, "an earlier run left"));
 }
 
 TEST_CASE("a run is not started again when it cannot go on, or is told to stop", "[cmd]") {
