@@ -53,8 +53,17 @@ int port_of(const LaunchedCommand& command) {
   return command.master.empty() ? kDefaultMasterPort : parse_endpoint(command.master).port;
 }
 
-// gxp's launcher on each host starts its ranks, again if one dies. A host that dies, and the time
-// limit, are for Slurm: it starts the job again, and the run goes on from its newest checkpoint.
+// With --no-kill, Slurm leaves the job without a script if the host is lost that runs it.
+constexpr const char* kOnSlurmHost =
+    "# The first host runs this script. When it is lost, the others put the job back into the "
+    "queue.\n"
+    "host='trap : USR1 TERM INT; \"$@\"; code=$?\n"
+    "if ((code == 5 && SLURM_PROCID > 0 && ${SLURM_RESTART_COUNT:-0} < restarts)); then\n"
+    "  scontrol requeue \"$SLURM_JOB_ID\"\nfi\nexit $code'\n";
+
+// gxp's launcher on each host starts its ranks, again if one dies. A host that dies, unless fewer
+// will do, and the time limit are for Slurm: it starts the job again, and the run goes on from its
+// newest checkpoint.
 std::string slurm_script(const LaunchedCommand& command) {
   std::string text = "#!/bin/bash\n# " + heading(command, "Submit it: sbatch FILE\n");
   text += fmt::format(
@@ -63,19 +72,31 @@ std::string slurm_script(const LaunchedCommand& command) {
       command.nnodes);
   if (command.uses_gpus) text += fmt::format("#SBATCH --gpus-per-node={}\n", command.nproc);
   const bool restarts = command.max_restarts > 0;
+  const bool shrinks = command.min_nnodes > 0 || command.spares > 0;
+  if (shrinks)
+    text +=
+        "# The job goes on without a host that is lost. When it is there again, scontrol requeue "
+        "JOB\n"
+        "# takes it in: the ranks finish their step and save before.\n#SBATCH --no-kill\n";
   if (restarts)
     text +=
-        "# A lost host puts the job back into the queue. So does SIGUSR1, two minutes before the "
-        "time limit:\n# the ranks finish their step, save, and end with exit code 138.\n"
+        "# A lost host that is needed puts the job back into the queue. So does SIGUSR1, two\n"
+        "# minutes before the time limit: the ranks finish their step, save, and end with 138.\n"
         "#SBATCH --requeue\n#SBATCH --open-mode=append\n#SBATCH --signal=USR1@120\n";
   // Since Slurm 20.11 a task gets no more CPUs than it asks for.
-  text += fmt::format("\nsrun --cpus-per-task=\"$SLURM_CPUS_ON_NODE\" {}\n",
+  text += restarts ? fmt::format("\nexport restarts={}\n", command.max_restarts) : "\n";
+  text += fmt::format("{}srun {}--cpus-per-task=\"$SLURM_CPUS_ON_NODE\" {}{}\n",
+                      shrinks ? kOnSlurmHost : "", shrinks ? "--no-kill " : "",
+                      shrinks ? "bash -c \"$host\" gxp " : "",
                       shell_words(host_command(command, true)));
   if (restarts)
-    text += fmt::format(
-        "code=$?\nif ((code == 138 && ${{SLURM_RESTART_COUNT:-0}} < {})); then scontrol requeue "
-        "\"$SLURM_JOB_ID\"; fi\nexit $code\n",
-        command.max_restarts);
+    text +=
+        "code=$?\n"
+        "# 5: a host did not come back in time; 137: srun has lost one, and has killed the "
+        "others.\n"
+        "if ((code == 5 || code == 137 || code == 138)) && "
+        "((${SLURM_RESTART_COUNT:-0} < restarts)); then\n  scontrol requeue \"$SLURM_JOB_ID\"\nfi\n"
+        "exit $code\n";
   return text;
 }
 
@@ -102,11 +123,18 @@ std::string ssh_script(const LaunchedCommand& command) {
       command.max_restarts == 0
           ? "host() { start \"$@\"; }\n"
           : fmt::format(
-                "# 255: the connection is lost. The other hosts wait for this one.\n"
-                "host() {{\n  local try code=0\n  for ((try = 0; try <= {}; ++try)); do\n"
-                "    start \"$@\"; code=$?\n    ((code == 255)) || break\n    sleep 5\n  done\n"
+                "# 255: the connection is lost. The first host is waited for; the others may come "
+                "back while it works.\n"
+                "host() {{\n  local try code=0\n  for ((try = 0; $1 > 0 || try <= {}; ++try)); do\n"
+                "    start \"$@\"; code=$?\n    ((code == 255)) || break\n    sleep 5\n"
+                "    (($1 == 0)) || kill -0 \"${{pids[0]}}\" 2>/dev/null || break\n  done\n"
                 "  return $code\n}}\n",
                 command.max_restarts);
+  // Without a host that was lost, the first one tells how the job has ended.
+  const std::string_view code_of_job =
+      command.min_nnodes > 0 || command.spares > 0
+          ? "  [[ $pid != \"${pids[0]}\" ]] || worst=$code  # the others may be lost\n"
+          : "  ((code <= worst)) || worst=$code\n";
   return "#!/bin/bash\n# " + heading(command, "Start it: bash FILE HOST...\n") +
          fmt::format(
              R"(# The first host has rank 0. All have this directory, and the same ~/.config/gxp/job.secret.
@@ -116,9 +144,10 @@ if (($# != {0})); then echo "give {0} hosts, not $#" >&2; exit 2; fi
 master=$1:{1}
 directory=$(printf %q "$PWD")
 command={2}
-# With a terminal, the ranks get SIGHUP when the connection ends.
+# With a terminal, the ranks get SIGHUP when the connection ends. A host that is silent for 15 s is lost.
+alive=(-o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=3)
 start() {{
-  ssh -tt -o BatchMode=yes "$2" "cd $directory && exec $command --node-rank $1 --master $master" </dev/null
+  ssh -tt -o BatchMode=yes "${{alive[@]}}" "$2" "cd $directory && exec $command --node-rank $1 --master $master" </dev/null
 }}
 )",
              command.nnodes, port_of(command), shell_word(shell_words(argv))) +
@@ -132,8 +161,8 @@ done
 worst=0
 for pid in "${pids[@]}"; do
   until wait "$pid"; code=$?; ! kill -0 "$pid" 2>/dev/null; do :; done  # a signal ends wait
-  ((code <= worst)) || worst=$code
-done
+)" + std::string(code_of_job) +
+         R"(done
 exit $worst
 )";
 }

@@ -16,9 +16,10 @@ namespace fs = std::filesystem;
 using Arguments = std::vector<std::string>;
 
 constexpr const char* kSsh = R"(#!/bin/bash
-# ssh -tt -o BatchMode=yes HOST COMMAND
-[[ $1 == -tt && $4 == 127.0.0.* ]] || exit 255
-exec bash -c "$5"
+# ssh -tt OPTION... HOST COMMAND
+host=${@: -2:1}
+[[ $1 == -tt && $host == 127.0.0.* ]] || exit 255
+exec bash -c "${@: -1}"
 )";
 // The second task first: they start in any order.
 constexpr const char* kSrun = R"(#!/bin/bash
@@ -136,6 +137,7 @@ TEST_CASE("a printed script keeps how many hosts suffice", "[cmd]") {
   CAPTURE(printed.err);
   CHECK(printed.code == 0);
   CHECK(contains(printed.out, text));
+  CHECK((kind != "slurm" || contains(printed.out, "srun --no-kill ")));
   CHECK(run.run(hosts).code == 2);  // without restarts, fewer than all never suffice
   const Outcome spares =
       run.run({"--nnodes", "4", "--spares", "2", "--max-restarts", "2", "--print-launch", kind});
