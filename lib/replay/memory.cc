@@ -35,7 +35,8 @@ uint64_t slots_of(const StepProgram& program, int rank) {
   for (const Op& op : program.ops) {
     if (op.gradients.residual.buffer == kNoBuffer) continue;
     const HostPlace place = place_of(program.groups, op.collective.group, rank);
-    most = std::max(most, slots_bytes(*find_codec(program.codec), sum_shape(*call_of(op)), place));
+    most = std::max(most,
+                    slots_bytes(*find_codec(program.codec), compressed_shape(*call_of(op)), place));
   }
   return most;
 }

@@ -137,7 +137,7 @@ class TrafficModel {
   static std::vector<Call> calls_within_host(const Call& call, const HostPlace& place) {
     std::vector<Call> calls;
     if (place.ranks_of_host == 1) return calls;
-    for (const HostPiece& piece : cut_for_hosts(sum_shape(call), place)) {
+    for (const HostPiece& piece : cut_for_hosts(compressed_shape(call), place)) {
       for (const Range& range : piece.within_host) {
         calls.push_back(
             {.collective = Collective::kReduceScatter, .dtype = call.dtype, .count = range.count});
@@ -151,7 +151,7 @@ class TrafficModel {
 
   static std::vector<Call> calls_between_hosts(const Call& call, const HostPlace& place,
                                                const Codec& codec) {
-    const std::vector<HostPiece> pieces = cut_for_hosts(sum_shape(call), place);
+    const std::vector<HostPiece> pieces = cut_for_hosts(compressed_shape(call), place);
     const size_t bytes = codec.wire_bytes(largest_part(pieces)) * size_t(place.hosts);
     std::vector<Call> calls;
     for (size_t i = 0; i < pieces.size(); ++i) {

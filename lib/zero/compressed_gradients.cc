@@ -13,8 +13,8 @@ namespace {
 
 bool is_compressed(const Op& op) { return op.gradients.residual.buffer != kNoBuffer; }
 
-SumShape shape_of(const Op& op) {
-  return sum_shape(
+CompressedShape shape_of(const Op& op) {
+  return compressed_shape(
       {.collective = op.collective.scatter ? Collective::kReduceScatter : Collective::kAllReduce,
        .dtype = op.collective.dtype,
        .count = op.collective.count});

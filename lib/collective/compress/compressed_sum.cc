@@ -6,80 +6,11 @@
 
 #include "kernels/quantize.h"
 #include "kernels/reduce_op.h"
-#include "lib/collective/algorithm/hosts.h"
+#include "lib/collective/compress/encoded_elements.h"
 #include "lib/device/memory.h"
 
 namespace gxp {
-namespace {
-
-// Elements of f32, f16 or bf16 seen as f32, a tile at a time.
-Memory memory_of_floats(float* data, size_t count) {
-  return {reinterpret_cast<std::byte*>(data), count * sizeof(float), MemorySpace::kHost};
-}
-
-WireFormat format_of(DType half) {
-  return half == DType::kF16 ? WireFormat::kF16 : WireFormat::kBF16;
-}
-
-// The elements themselves if they are f32, else decoded into `tile`.
-const float* as_floats(ConstMemory from, DType dtype, float* tile) {
-  if (dtype == DType::kF32) return reinterpret_cast<const float*>(from.data);
-  decode(tile, from.data, from.bytes / size_of(dtype), format_of(dtype));
-  return tile;
-}
-
-void add_floats(float* sum, ConstMemory from, DType dtype) {
-  const size_t count = from.bytes / size_of(dtype);
-  if (dtype == DType::kF32) return fold(memory_of_floats(sum, count), from, dtype, ReduceOp::kSum);
-  decode_and_add(sum, from.data, count, format_of(dtype));
-}
-
-void store_floats(Memory to, DType dtype, const float* from) {
-  const size_t count = to.bytes / size_of(dtype);
-  if (dtype != DType::kF32) return encode(to.data, from, count, format_of(dtype));
-  if (count > 0) std::memcpy(to.data, from, to.bytes);
-}
-
-// Elements that are decoded, summed and encoded while they lie in the first-level cache.
-constexpr size_t kTile = 2048;
-static_assert(kTile % kCodecBlock == 0);
-
-// fn(offset, count) for each tile of `count` elements.
-template <class Fn>
-void for_each_tile(size_t count, const Fn& fn) {
-  for (size_t offset = 0; offset < count; offset += kTile)
-    fn(offset, std::min(kTile, count - offset));
-}
-
-}  // namespace
-
-HostGroups split_by_host(Communicator& comm) { return split_by_host(comm, comm.hosts()); }
-
-HostGroups split_by_host(Communicator& comm, std::span<const int> host_of_ranks) {
-  const HostsOfCall hosts(CallShape{.world_size = comm.world_size(), .hosts = host_of_ranks});
-  if (!hosts.are_equal()) {
-    fail(ErrorKind::kUnavailable,
-         "compress between {} hosts: they have {} to {} ranks; start equally many on each, or use "
-         "no codec",
-         hosts.count(), hosts.smallest(), hosts.largest());
-  }
-  const int host = hosts.host_of(comm.rank());
-  const int index = hosts.index_of(comm.rank());
-  HostGroups groups;
-  groups.all = &comm;
-  groups.intra_host = comm.split(host, comm.rank());
-  groups.inter_host = comm.split(index, host);
-  return groups;
-}
-
-HostPlace HostGroups::place() const {
-  return {.hosts = inter_host->world_size(),
-          .ranks_of_host = intra_host->world_size(),
-          .host = inter_host->rank(),
-          .index = intra_host->rank()};
-}
-
-CompressedSum::CompressedSum(const Codec& codec, const SumShape& shape, DType dtype,
+CompressedSum::CompressedSum(const Codec& codec, const CompressedShape& shape, DType dtype,
                              HostGroups& groups)
     : codec_(codec),
       shape_(shape),
@@ -88,15 +19,8 @@ CompressedSum::CompressedSum(const Codec& codec, const SumShape& shape, DType dt
       place_(groups.place()),
       pieces_(cut_for_hosts(shape, place_)),
       slot_bytes_(codec.wire_bytes(largest_part(pieces_))) {
-  if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16) {
-    fail(ErrorKind::kUnavailable, "{} of {}: codecs take f32, f16 and bf16", codec.name,
-         to_string(dtype));
-  }
-  if (scatters() && groups.all->rank() != place_.host * place_.ranks_of_host + place_.index)
-    fail(ErrorKind::kUnavailable,
-         "compress a reduce-scatter: rank {} is on host {}, but ranks {} on are on another; number "
-         "the ranks host by host, or use no codec",
-         groups.all->rank(), place_.host, place_.host * place_.ranks_of_host);
+  check_codec_takes(codec, dtype);
+  if (scatters()) check_numbered_by_host(groups, "a reduce-scatter");
 }
 
 size_t CompressedSum::slots_bytes() const { return gxp::slots_bytes(codec_, shape_, place_); }
@@ -203,7 +127,8 @@ void CompressedSum::start_scatter(const HostPiece& piece, Flight& flight) {
   wait_within_host(flight);
   for (int to = 0; to < place_.hosts; ++to) {
     if (to != place_.host)
-      encode_range(slot(flight.leaving, to), piece.parts[size_t(to)], residual_of(piece, to));
+      encode_elements(codec_, slot(flight.leaving, to), memory_of_range(piece.parts[size_t(to)]),
+                      dtype_, residual_of(piece, to));
   }
   const Call call{.collective = Collective::kAllToAll,
                   .dtype = DType::kU8,
@@ -216,7 +141,7 @@ void CompressedSum::finish_scatter(const HostPiece& piece, Flight& flight) {
   const Range own = piece.parts[size_t(place_.host)];
   float* const pending = residual_of(piece, place_.host);
   for_each_tile(own.count, [&](size_t offset, size_t count) {
-    float sum[kTile];
+    float sum[kCodecTile];
     sum_tile(flight, {own.begin + offset, count}, offset, sum);
     if (pending != nullptr) {
       for (size_t i = 0; i < count; ++i) sum[i] += std::exchange(pending[offset + i], 0.0f);
@@ -231,7 +156,7 @@ void CompressedSum::start_gather_of_sums(const HostPiece& piece, Flight& flight)
   float* const kept = residual_of(piece, place_.host);
   std::byte* const out = slot(flight.sums, place_.host);
   for_each_tile(own.count, [&](size_t offset, size_t count) {
-    float sum[kTile];
+    float sum[kCodecTile];
     sum_tile(flight, {own.begin + offset, count}, offset, sum);
     encode(out + codec_.wire_bytes(offset), sum, count, codec_.format,
            kept == nullptr ? nullptr : kept + offset);
@@ -242,7 +167,8 @@ void CompressedSum::start_gather_of_sums(const HostPiece& piece, Flight& flight)
 void CompressedSum::finish_gather(const HostPiece& piece, Flight& flight) {
   flight.gathered.wait();
   for (int from = 0; from < place_.hosts; ++from)
-    decode_range(piece.parts[size_t(from)], slot(flight.sums, from));
+    decode_elements(codec_, memory_of_range(piece.parts[size_t(from)]), dtype_,
+                    slot(flight.sums, from));
   flight.within_host.clear();
   for (const Range& range : piece.within_host)
     flight.within_host.push_back(
@@ -262,24 +188,9 @@ void CompressedSum::sum_tile(const Flight& flight, Range tile, size_t offset, fl
       decode_and_add(sum, encoded, tile.count, codec_.format);
     }
   }
-  if (factor_ != 1) scale(memory_of_floats(sum, tile.count), DType::kF32, factor_);
-}
-
-void CompressedSum::encode_range(std::byte* out, Range range, float* kept) const {
-  for_each_tile(range.count, [&](size_t offset, size_t count) {
-    float tile[kTile];
-    const ConstMemory from = memory_of_range({range.begin + offset, count});
-    encode(out + codec_.wire_bytes(offset), as_floats(from, dtype_, tile), count, codec_.format,
-           kept == nullptr ? nullptr : kept + offset);
-  });
-}
-
-void CompressedSum::decode_range(Range range, const std::byte* encoded) const {
-  for_each_tile(range.count, [&](size_t offset, size_t count) {
-    float tile[kTile];
-    decode(tile, encoded + codec_.wire_bytes(offset), count, codec_.format);
-    store_floats(memory_of_range({range.begin + offset, count}), dtype_, tile);
-  });
+  if (factor_ != 1)
+    scale({reinterpret_cast<std::byte*>(sum), tile.count * sizeof(float), MemorySpace::kHost},
+          DType::kF32, factor_);
 }
 
 Memory CompressedSum::memory_of_range(Range range) const {

@@ -32,42 +32,20 @@
 #pragma once
 
 #include <array>
-#include <memory>
-#include <span>
 #include <vector>
 
 #include "lib/base/dtype.h"
-#include "lib/collective/communicator.h"
 #include "lib/collective/compress/codec.h"
-#include "lib/collective/compress/host_parts.h"
+#include "lib/collective/compress/host_groups.h"
 
 namespace gxp {
-
-// The two groups of a hierarchical collective: the ranks of this host, which fast links join, and
-// the ranks with the same place on each host, which slow links join.
-
-// Ranks are world_size = intra_host * inter_host; this rank is number intra_host.rank() of host
-// inter_host.rank(). If each group owns a transport and a thread, traffic within hosts and between
-// hosts overlaps; groups from split_by_host() share one of both.
-struct HostGroups {
-  Communicator* all = nullptr;  // borrowed
-  std::unique_ptr<Communicator> intra_host;
-  std::unique_ptr<Communicator> inter_host;
-
-  [[nodiscard]] HostPlace place() const;
-};
-
-// By comm.hosts(), or by `hosts`, the host of each rank numbered from 0. All ranks call it; `comm`
-// outlives the groups. Throws kUnavailable if the hosts have unequal numbers of ranks.
-HostGroups split_by_host(Communicator& comm);
-HostGroups split_by_host(Communicator& comm, std::span<const int> hosts);
 
 class CompressedSum {
  public:
   // Of f32, f16 or bf16; kUnavailable for other types, and for a reduce-scatter among ranks that are
-  // not numbered host by host. `codec` and `groups` outlive the object;
-  // objects may share them. All ranks pass the same.
-  CompressedSum(const Codec& codec, const SumShape& shape, DType dtype, HostGroups& groups);
+  // not numbered host by host. `codec` and `groups` outlive the object; objects may share them. All
+  // ranks pass the same.
+  CompressedSum(const Codec& codec, const CompressedShape& shape, DType dtype, HostGroups& groups);
 
   // Memory of a call, of the host. Objects whose calls do not overlap may share the slots.
   struct Buffers {
@@ -101,8 +79,6 @@ class CompressedSum {
   static void wait_within_host(Flight& flight);
 
   void sum_tile(const Flight& flight, Range tile, size_t offset, float* sum) const;
-  void encode_range(std::byte* out, Range range, float* kept) const;
-  void decode_range(Range range, const std::byte* encoded) const;
 
   [[nodiscard]] Memory memory_of_range(Range range) const;
   [[nodiscard]] std::byte* slot(Memory slots, int host) const;
@@ -112,7 +88,7 @@ class CompressedSum {
   [[nodiscard]] bool scatters() const { return shape_.collective == Collective::kReduceScatter; }
 
   const Codec& codec_;
-  SumShape shape_;
+  CompressedShape shape_;
   DType dtype_;
   HostGroups& groups_;
   HostPlace place_;

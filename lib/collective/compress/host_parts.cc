@@ -9,7 +9,7 @@ namespace gxp {
 namespace {
 
 // Chunk h * ranks_of_host + index is of the rank at that place of host h.
-HostPiece cut_for_scatter(size_t count, const HostPlace& place) {
+HostPiece cut_by_rank(size_t count, const HostPlace& place) {
   GXP_ASSERT(count % place.ranks() == 0);
   const size_t chunk = count / place.ranks();
   const size_t of_host = chunk * size_t(place.ranks_of_host);
@@ -34,15 +34,14 @@ HostPiece cut_for_all(const Range& all, const HostPlace& place) {
 
 }  // namespace
 
-SumShape sum_shape(const Call& call) {
+CompressedShape compressed_shape(const Call& call) {
   constexpr size_t kPieceBytes = size_t{4} << 20;  // as CompressionOptions has it
   return {call.collective, call.count, kPieceBytes / size_of(call.dtype)};
 }
 
-std::vector<HostPiece> cut_for_hosts(const SumShape& shape, const HostPlace& place) {
+std::vector<HostPiece> cut_for_hosts(const CompressedShape& shape, const HostPlace& place) {
   if (shape.count == 0) return {};
-  if (shape.collective == Collective::kReduceScatter) return {cut_for_scatter(shape.count, place)};
-  GXP_ASSERT(shape.collective == Collective::kAllReduce);
+  if (shape.collective != Collective::kAllReduce) return {cut_by_rank(shape.count, place)};
   const size_t quantum = place.ranks() * kCodecBlock;
   const size_t most = std::max(quantum, shape.piece_count / quantum * quantum);
   std::vector<HostPiece> pieces;
@@ -55,11 +54,14 @@ std::vector<HostPiece> cut_for_hosts(const SumShape& shape, const HostPlace& pla
   return pieces;
 }
 
-size_t slots_bytes(const Codec& codec, const SumShape& shape, const HostPlace& place) {
+size_t slots_bytes(const Codec& codec, const CompressedShape& shape, const HostPlace& place) {
   if (place.hosts == 1) return 0;
   const std::vector<HostPiece> pieces = cut_for_hosts(shape, place);
-  // Of a piece: what leaves and what arrives; an all-reduce also has the sums.
-  const size_t slots = shape.collective == Collective::kAllReduce ? 3 : 2;
+  // Of a piece: what leaves and what arrives, which of an all-gather lie side by side; an all-reduce
+  // also has the sums.
+  const size_t slots = shape.collective == Collective::kAllReduce   ? 3
+                       : shape.collective == Collective::kAllGather ? 1
+                                                                    : 2;
   return std::min(kPiecesInFlight, pieces.size()) * slots * size_t(place.hosts) *
          codec.wire_bytes(largest_part(pieces));
 }

@@ -1,7 +1,8 @@
-// How a buffer is cut for a sum over ranks of several hosts whose parts travel between the hosts in
-// a codec (compressed_sum.h). Pure.
+// How a buffer is cut for a collective of ranks of several hosts whose parts travel between the
+// hosts in a codec (compressed_sum.h, compressed_gather.h). Pure.
 //
-//   Within a host  ranks reduce ranges of the buffer together; each gets one chunk of each range.
+//   Within a host  ranks reduce or gather ranges of the buffer together; each has one chunk of each
+//                  range.
 //   Between hosts  the ranks of the same place hold the same chunks, cut into a part for each host.
 // All hosts have equally many ranks.
 #pragma once
@@ -25,36 +26,36 @@ struct HostPlace {
   [[nodiscard]] size_t ranks() const { return size_t(hosts) * size_t(ranks_of_host); }
 };
 
-struct SumShape {
-  // kAllReduce; or kReduceScatter, for which ranks must be numbered host by host, and `count` be a
-  // multiple of their number.
+struct CompressedShape {
+  // kAllReduce; or kReduceScatter or kAllGather, for which ranks must be numbered host by host, and
+  // `count` be a multiple of their number.
   Collective collective = Collective::kAllReduce;
   size_t count = 0;
   size_t piece_count = 0;  // elements of an all-reduce in flight at a time: unit of pipelining
 
-  friend bool operator==(const SumShape&, const SumShape&) = default;
+  friend bool operator==(const CompressedShape&, const CompressedShape&) = default;
 };
 
 // That of a call of a training step.
-SumShape sum_shape(const Call& call);
+CompressedShape compressed_shape(const Call& call);
 
 // What travels together.
 struct HostPiece {
   std::vector<Range> within_host;
-  std::vector<Range> parts;  // by host: what the rank of this place there sums
+  std::vector<Range> parts;  // by host: what the rank of this place there sums, or has
   size_t residual = 0;       // where the parts' residuals begin, in the order of `parts`
 };
 
 // Pieces that are in different stages of a call at the same time.
 inline constexpr size_t kPiecesInFlight = 5;
 
-// A reduce-scatter is one piece, since each rank's chunk is one part. The pieces of an all-reduce
+// A reduce-scatter or an all-gather is one piece, since each rank's chunk is one part. The pieces of an all-reduce
 // are multiples of the number of ranks, if `count` is.
-std::vector<HostPiece> cut_for_hosts(const SumShape& shape, const HostPlace& place);
+std::vector<HostPiece> cut_for_hosts(const CompressedShape& shape, const HostPlace& place);
 
 // Bytes of the slots of such a call, which hold the encoded parts that are in flight; 0 on one host.
 // As many on each rank of the same index.
-size_t slots_bytes(const Codec& codec, const SumShape& shape, const HostPlace& place);
+size_t slots_bytes(const Codec& codec, const CompressedShape& shape, const HostPlace& place);
 
 // Elements of the largest part.
 size_t largest_part(const std::vector<HostPiece>& pieces);
