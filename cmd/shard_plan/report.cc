@@ -115,17 +115,18 @@ void add_strategies(Report& report, const std::vector<PlannedStep>& steps) {
 
 namespace {
 
-// What comm.codec would gain; a user's decision, since it loses precision.
-void add_codecs(Report& report, const RunChoices& choices) {
-  Table& table =
-      report.add_table("codecs", {{"codec", "fastest plan with comm.codec"},
-                                  {"step_seconds", "step s"},
-                                  {"speedup"},
-                                  {"peak_bytes", "peak", Style::kBytes},
-                                  {"between_hosts_bytes", "between hosts", Style::kBytes}});
-  const double without = choices.best.back().time.seconds;
-  for (const PlannedStep& step : choices.compressed)
-    table.add_row(step.plan.step.program.codec, step.time.seconds, without / step.time.seconds,
+// What a setting's codecs would gain; a user's decision, since they lose precision.
+void add_codecs(Report& report, const std::string& name, std::string StepShape::*setting,
+                const std::vector<PlannedStep>& steps, double seconds_without) {
+  if (steps.empty()) return;
+  Table& table = report.add_table(
+      name, {{"codec", "fastest plan with comm." + name.substr(0, name.size() - 1)},
+             {"step_seconds", "step s"},
+             {"speedup"},
+             {"peak_bytes", "peak", Style::kBytes},
+             {"between_hosts_bytes", "between hosts", Style::kBytes}});
+  for (const PlannedStep& step : steps)
+    table.add_row(step.plan.shape.*setting, step.time.seconds, seconds_without / step.time.seconds,
                   total_of(step.memory.peak), sent_between_hosts_by(step.traffic, step.rank));
 }
 
@@ -159,7 +160,10 @@ void add_choices(Report& report, const RunChoices& choices) {
                                                               : "optimizer",
                   sent_by(step.traffic, step.rank));
   }
-  if (!choices.compressed.empty()) add_codecs(report, choices);
+  if (choices.best.empty()) return;
+  const double seconds = choices.best.back().time.seconds;
+  add_codecs(report, "codecs", &StepShape::codec, choices.with_codec, seconds);
+  add_codecs(report, "gather_codecs", &StepShape::gather_codec, choices.with_gather_codec, seconds);
 }
 
 }  // namespace gxp

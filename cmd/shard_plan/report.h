@@ -55,12 +55,14 @@ struct RunChoices {
   size_t tried = 0;
   std::vector<PlannedStep> best;
   std::vector<RunConfig> settings;  // of the best
-  // The fastest of them with each codec, where it has none and would compress; by codecs().
-  std::vector<PlannedStep> compressed = {};
+  // The fastest of them with each comm.codec, and with each comm.gather_codec, where it has none and
+  // would compress; by codecs().
+  std::vector<PlannedStep> with_codec = {}, with_gather_codec = {};
 };
 // Facts, and plans[] of {peak_bytes, host_bytes, file_bytes, step_seconds, exposed_seconds,
 // strategy, shard_size, micro_batch, grad_accum, recompute, offload, wire_bytes}. With codecs to
-// suggest, codecs[] of {codec, step_seconds, speedup, peak_bytes, between_hosts_bytes}.
+// suggest, codecs[] and gather_codecs[] of {codec, step_seconds, speedup, peak_bytes,
+// between_hosts_bytes}.
 void add_choices(Report& report, const RunChoices& choices);
 
 }  // namespace gxp

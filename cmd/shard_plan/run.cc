@@ -107,14 +107,22 @@ uint64_t limit_of(const ShardPlanOptions& options, const RunConfig& config) {
   return device > 0 ? device : UINT64_MAX;
 }
 
-// The run with each codec that its other settings allow.
-std::vector<PlannedStep> plan_codecs(RunConfig run, const PlannedRanks& ranks,
+// The run with each codec of `setting` that its other settings allow and that something travels in;
+// none if it has one already.
+std::vector<PlannedStep> plan_codecs(const RunConfig& fastest, std::string CommConfig::*setting,
+                                     const PlannedRanks& ranks,
                                      const std::function<PlannedStep(const RunConfig&)>& plan) {
   std::vector<PlannedStep> steps;
+  if (fastest.comm.*setting != "none" || ranks.nnodes == 1) return steps;
+  RunConfig run = fastest;
   for (const Codec& codec : codecs()) {
-    run.comm.codec = codec.name;
-    if (broken_rules(run).empty() && can_compress(run, {ranks.world_size(), ranks.nnodes}))
-      steps.push_back(plan(run));
+    run.comm.*setting = codec.name;
+    if (!broken_rules(run).empty() || !can_compress(run, {ranks.world_size(), ranks.nnodes}))
+      continue;
+    PlannedStep step = plan(run);
+    if (std::ranges::any_of(step.plan.step.program.ops,
+                            [&](const Op& op) { return op.collective.codec == codec.name; }))
+      steps.push_back(std::move(step));
   }
   return steps;
 }
@@ -138,8 +146,10 @@ RunChoices search(const ShardPlanOptions& options, const RunConfig& config, cons
     choices.best.push_back(plan(best.plan));
     choices.settings.push_back(std::move(best.plan));
   }
-  if (!choices.best.empty() && config.comm.codec == "none" && options.ranks.nnodes > 1)
-    choices.compressed = plan_codecs(choices.settings.back(), options.ranks, plan);
+  if (choices.best.empty()) return choices;
+  const RunConfig& fastest = choices.settings.back();
+  choices.with_codec = plan_codecs(fastest, &CommConfig::codec, options.ranks, plan);
+  choices.with_gather_codec = plan_codecs(fastest, &CommConfig::gather_codec, options.ranks, plan);
   return choices;
 }
 

@@ -12,7 +12,7 @@
 
 namespace gxp {
 
-// The values of comm.transport, comm.engine and comm.codec: "auto" or "none", then the rows of
+// The values of comm.transport, comm.engine and the codecs: "auto" or "none", then the rows of
 // transports.inc, engines.inc and codecs.inc, of which lib/transport and lib/collective make their
 // tables.
 std::vector<std::string_view> transport_names();
@@ -28,6 +28,7 @@ struct CommConfig {
   std::string profile;
   std::string topology;
   std::string codec = "none";
+  std::string gather_codec = "none";
   int nccl_min_ctas = 0;
   int nccl_max_ctas = 0;
   int streams = 0;
@@ -49,6 +50,7 @@ struct CommConfig {
   static void schema(auto& field) {
     field.section("comm", "Communication between ranks.");
     declare_collectives(field);
+    declare_codecs(field);
     declare_nccl(field);
     declare_links(field);
     declare_verbs(field);
@@ -87,12 +89,22 @@ struct CommConfig {
           "topo plan --format rank-plan, read on rank 0's host. Local rank k uses the host's k-th "
           "GPU. \"\": rings in rank order, one group per host.",
           anything, {"--topology", "FILE"});
+  }
+
+  static void declare_codecs(auto& field) {
     field("codec", &S::codec,
           "Compression of sums between hosts; loses precision. train: gradients, with error "
           "feedback, which adds what a step could not send to the next one. allreduce-test: "
           "floating-point sums and averages. Nothing is compressed within a host. With a codec, "
           "a run's bits depend on parallel.bucket_bytes, too.",
           one_of(codec_names()), {"--codec", ""});
+    field("gather_codec", &S::gather_codec,
+          "train: compression between hosts of the parameters that a step gathers, for strategies "
+          "that shard parameters; loses precision. ZeRO++ uses int8. All ranks compute with the "
+          "same rounded parameters; the optimizer, checkpoints, exports, validation and "
+          "generation use unrounded ones. Nothing is compressed within a host. May change when a "
+          "run resumes.",
+          one_of(codec_names()));
   }
 
   static void declare_nccl(auto& field) {

@@ -10,6 +10,7 @@
 #include "lib/arch/optimizers.h"
 #include "lib/config/profile_range.h"
 #include "lib/config/settings.h"
+#include "lib/config/strategy.h"
 
 namespace gxp {
 namespace {
@@ -278,6 +279,32 @@ std::string codec_computes_on_cpus(const RunConfig& run) {
                      run.comm.codec);
 }
 
+bool compresses_gathers(const RunConfig& run) { return run.comm.gather_codec != "none"; }
+
+std::string gathers_are_of_shards(const RunConfig& run) {
+  const std::string& strategy = run.parallel.strategy;
+  if (!compresses_gathers(run) || find_strategy(strategy).shard_parameters) return "";
+  return fmt::format(
+      "must be none with parallel.strategy {}, is {}: its steps do not gather sharded parameters, "
+      "and persistent ones are not rounded; use zero3",
+      strategy, run.comm.gather_codec);
+}
+
+std::string gathers_follow_the_ranks(const RunConfig& run) {
+  if (!compresses_gathers(run) || run.train.deterministic != Determinism::kAnyWorldSize) return "";
+  return fmt::format(
+      "must be none with train.deterministic any-world-size, is {}: what a codec rounds depends on "
+      "the number of ranks and hosts",
+      run.comm.gather_codec);
+}
+
+std::string gathers_are_on_cpus(const RunConfig& run) {
+  if (!compresses_gathers(run) || run.train.device != TrainDevice::kCuda) return "";
+  return fmt::format(
+      "must be none with train.device cuda, is {}: parameters are compressed on CPUs",
+      run.comm.gather_codec);
+}
+
 constexpr Rule kRules[] = {
     {"model.heads", "model.hidden", heads_divide_hidden},
     {"model.kv_heads", "model.heads", kv_heads_divide_heads},
@@ -321,6 +348,9 @@ constexpr Rule kRules[] = {
     {"comm.codec", "train.precision", codec_has_no_scale},
     {"comm.codec", "train.bad_step", codec_skips_no_step},
     {"comm.codec", "train.device", codec_computes_on_cpus},
+    {"comm.gather_codec", "parallel.strategy", gathers_are_of_shards},
+    {"comm.gather_codec", "train.deterministic", gathers_follow_the_ranks},
+    {"comm.gather_codec", "train.device", gathers_are_on_cpus},
     {"checkpoint.every", "checkpoint.dir", saving_has_directory},
     {"checkpoint.export", "checkpoint.dir", export_has_directory},
     {"checkpoint.replica", "checkpoint.dir", replicas_have_a_fallback},

@@ -189,6 +189,7 @@ StepProgram build_forward(const Architecture& architecture, const ParameterLayou
   const int head = int(architecture.units.size()) - 1;
   StepShape once = shape;
   once.keep_codes = false;  // each matrix is read once
+  once.gather_codec = "";   // what it computes is of the weights as they are saved
   const StepInputs inputs{architecture, layout, strategy_for(strategy, once), once};
   Gathers gathers(inputs, 1, false);
   Writers pass(inputs, std::vector<Recompute>(architecture.units.size()));

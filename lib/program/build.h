@@ -29,8 +29,9 @@ struct StepShape {
   int shard_size = 0;  // ranks of a shard group, a divisor of world_size; 0: all
   // Replicas share the optimizer's work and memory too.
   bool optimizer_over_replicas = false;
-  int hosts = 1;           // of the ranks, equally many on each; divides world_size
-  std::string codec = {};  // of sums of gradients between them; "": none
+  int hosts = 1;                  // of the ranks, equally many on each; divides world_size
+  std::string codec = {};         // of sums of gradients between them; "": none
+  std::string gather_codec = {};  // of a step's gathers of parameters between them; "": none
   uint64_t bucket_bytes = 25u << 20;
   // Micro-batches' gradients are added on each rank and reduced once a step, so all of them are
   // held; else, where gradients are sharded, each micro-batch's are reduced and only shards held.

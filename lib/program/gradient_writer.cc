@@ -27,7 +27,6 @@ void GradientWriter::make_buffer() {
   program.gradients = writer_.persistent("gradients", MemoryKind::kGradients,
                                          count * size_of(shape_.gradients), shape_.gradients);
   if (shape_.codec.empty() || shape_.world_size == 1) return;
-  program.codec = shape_.codec;
   const size_t ranks_of_host = size_t(shape_.world_size / shape_.hosts);
   program.residuals =
       writer_.persistent("codec residuals", MemoryKind::kCommunication,
@@ -176,6 +175,7 @@ void GradientWriter::compress(Op& op, const Range& flat) {
   const BufferId residuals = writer_.program.residuals;
   if (residuals == kNoBuffer) return;
   const size_t ranks_of_host = size_t(shape_.world_size / shape_.hosts);
+  op.collective.codec = shape_.codec;
   op.gradients.residual = {residuals, flat.begin / ranks_of_host};
   writer_.use_view(op, op.gradients.residual, flat.count / ranks_of_host, true);
 }

@@ -68,6 +68,8 @@ void ParameterWriter::gather(int wrap) {
   const size_t bytes = inputs_.wrap(wrap).flat.count * size_of(dtype);
   places_[size_t(wrap)] = {writer_.buffer(name, MemoryKind::kParameters, bytes, dtype), 0};
   Op& op = emit_gather(wrap, RankGroup::kShards);
+  if (inputs_.groups.hosts_of(RankGroup::kShards) > 1)
+    op.collective.codec = inputs_.shape.gather_codec;
   write_wrap(op);
   op.parameters.shard = shard;
   writer_.use_view(op, shard, place.count, false);

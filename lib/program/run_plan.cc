@@ -54,24 +54,28 @@ void make_independent_of_world_size(const RunConfig& config, StepShape& shape) {
   shape.add_in_pairs = true;
 }
 
-// Gradients are compressed in one sum of each element between hosts.
-bool is_one_sum(int shard_size, const RanksOnHosts& ranks) {
+// Each element is compressed in one collective between hosts: of all ranks, or of gradients' sums
+// over replicas whose shard groups lie within hosts.
+bool cross_hosts_once(int shard_size, const RanksOnHosts& ranks) {
   return shard_size == ranks.world_size || (ranks.world_size / ranks.hosts) % shard_size == 0;
 }
 
-void check_compressed_groups(const StepShape& shape) {
+void check_compressed_groups(const StepShape& shape, std::string_view setting,
+                             std::string_view codec) {
+  if (codec.empty()) return;
   const int of_host = shape.world_size / shape.hosts;
   if (shape.world_size % shape.hosts != 0)
     fail(ErrorKind::kConfig,
-         "comm.codec {}: {} ranks on {} hosts; start equally many on each, or set it to none",
-         shape.codec, shape.world_size, shape.hosts);
-  if (is_one_sum(shape.shard_size, {shape.world_size, shape.hosts})) return;
-  fail(
-      ErrorKind::kConfig,
-      "comm.codec {}: shard groups of {} ranks span hosts of {}; set parallel.shard_size to 0 or a "
-      "divisor of {}, or comm.codec to none",
-      shape.codec, shape.shard_size, of_host, of_host);
+         "{} {}: {} ranks on {} hosts; start equally many on each, or set it to none", setting,
+         codec, shape.world_size, shape.hosts);
+  if (cross_hosts_once(shape.shard_size, {shape.world_size, shape.hosts})) return;
+  fail(ErrorKind::kConfig,
+       "{} {}: shard groups of {} ranks span hosts of {}; set parallel.shard_size to 0 or a "
+       "divisor of {}, or {} to none",
+       setting, codec, shape.shard_size, of_host, of_host, setting);
 }
+
+std::string codec_of(const std::string& setting) { return setting == "none" ? "" : setting; }
 
 Storage storage_of(OffloadTo where) {
   if (where == OffloadTo::kNone) return Storage::kDevice;
@@ -155,9 +159,9 @@ bool can_offload_parameters(const ParallelConfig& parallel, int world_size) {
 }
 
 bool can_compress(const RunConfig& config, const RanksOnHosts& ranks) {
-  return config.comm.codec == "none" ||
-         (ranks.world_size % ranks.hosts == 0 &&
-          is_one_sum(shard_size(config.parallel, ranks.world_size), ranks));
+  const bool compresses = config.comm.codec != "none" || config.comm.gather_codec != "none";
+  return !compresses || (ranks.world_size % ranks.hosts == 0 &&
+                         cross_hosts_once(shard_size(config.parallel, ranks.world_size), ranks));
 }
 
 StepShape step_shape(const RunConfig& config, const RanksOnHosts& ranks) {
@@ -169,7 +173,8 @@ StepShape step_shape(const RunConfig& config, const RanksOnHosts& ranks) {
                   .shard_size = shard_size(config.parallel, world_size),
                   .optimizer_over_replicas = shares_optimizer(config.parallel),
                   .hosts = ranks.hosts,
-                  .codec = config.comm.codec == "none" ? "" : config.comm.codec,
+                  .codec = codec_of(config.comm.codec),
+                  .gather_codec = codec_of(config.comm.gather_codec),
                   .bucket_bytes = config.parallel.bucket_bytes,
                   .hold_gradients = config.parallel.hold_gradients,
                   .gradients = dtype_of(config.train.grad_accum_dtype),
@@ -186,7 +191,8 @@ StepShape step_shape(const RunConfig& config, const RanksOnHosts& ranks) {
                   .offload = offload_shape(config, world_size)};
   if (config.train.deterministic == Determinism::kAnyWorldSize)
     make_independent_of_world_size(config, shape);
-  if (!shape.codec.empty()) check_compressed_groups(shape);
+  check_compressed_groups(shape, "comm.codec", shape.codec);
+  check_compressed_groups(shape, "comm.gather_codec", shape.gather_codec);
   return shape;
 }
 
@@ -226,7 +232,7 @@ RunPlan plan_run(const RunConfig& config, const RanksOnHosts& ranks) {
 RunPlan plan_evaluation(const RunConfig& config, const RanksOnHosts& ranks) {
   RunConfig run = config;
   run.train.deterministic = Determinism::kWorldSize;  // there are no sums over micro-batches
-  run.comm.codec = "none";
+  run.comm.codec = run.comm.gather_codec = "none";
   RunPlan plan = plan_model(run, ranks);
   plan.shape.optimizer = {};
   StepShape shape = plan.shape;

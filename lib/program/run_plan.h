@@ -20,8 +20,8 @@ Architecture run_architecture(const RunConfig& config);
 // Whether offload.parameters may be anything but "none".
 bool can_offload_parameters(const ParallelConfig& parallel, int world_size);
 
-// Whether the run has no codec, or shard groups whose gradients can be compressed: those of all ranks,
-// or of ranks of one host.
+// Whether the run has no codec, or shard groups that it can be used with: those of all ranks, or of
+// ranks of one host.
 bool can_compress(const RunConfig& config, const RanksOnHosts& ranks);
 
 // The sizes of one step of the run. Throws kConfig where ranks cannot be cut into its groups.

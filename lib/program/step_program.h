@@ -154,7 +154,7 @@ struct OpGradients {
   FlatView earlier;   // of kAddGradients; none: own = added
   // The gradients are added to those of an earlier micro-batch.
   bool accumulate = false;
-  // kReduceGradients only: the sum is compressed between hosts, and this is this rank's residual.
+  // kReduceGradients only: this rank's residual of a sum in a codec.
   FlatView residual;
   // kReduceGradients only: the sum is complete and goes to the persistent buffer.
   bool keeps = false;
@@ -166,6 +166,9 @@ struct OpCollective {
   size_t count = 0;  // elements of all members together
   DType dtype = DType::kF32;
   bool scatter = false;  // of kReduceGradients: each member keeps its part of the sum only
+  // Of kReduceGradients and kGatherParameters: the codec in which parts travel between hosts; "":
+  // none.
+  std::string codec = {};
 };
 
 struct OpUpdate {
@@ -216,7 +219,6 @@ struct StepProgram {
   // f32: what the codec of sums between hosts has not sent yet (compressed_sum.h), as each compressed
   // operation's OpGradients::residual says.
   BufferId residuals = kNoBuffer;
-  std::string codec;  // of sums between hosts; "": none
   RankGroups groups;
   // The buffer that the optimizer changes, and its shards.
   [[nodiscard]] BufferId weights() const {

@@ -19,27 +19,30 @@ KindBytes bytes_of(MemoryKind kind, uint64_t bytes) {
   return all;
 }
 
+bool is_in_codec(const Op& op) { return !op.collective.codec.empty(); }
+
 // The calls outside the program, of all ranks: when groups are made, once for shards and once for
 // replicas, and for the hosts of a codec, every rank tells the others three i64; a validation ends with a sum of two f64.
 std::vector<OpTraffic> splits(const StepProgram& program, const Network& network) {
-  if (program.groups.replicas() == 1 && program.residuals == kNoBuffer) return {};
+  if (program.groups.replicas() == 1 && std::ranges::none_of(program.ops, is_in_codec)) return {};
   const Call requests{.collective = Collective::kAllGather,
                       .dtype = DType::kU8,
                       .count = size_t(network.world_size) * 3 * sizeof(int64_t)};
   return {traffic_of(requests, network)};
 }
 
-// Slots for the encoded parts of the largest sum that is compressed between hosts.
+// Slots for the encoded parts of the largest collective that is compressed between hosts.
 uint64_t slots_of(const StepProgram& program, int rank) {
   size_t most = 0;
   for (const Op& op : program.ops) {
-    if (op.gradients.residual.buffer == kNoBuffer) continue;
+    if (!is_in_codec(op)) continue;
     const HostPlace place = place_of(program.groups, op.collective.group, rank);
-    most = std::max(most,
-                    slots_bytes(*find_codec(program.codec), compressed_shape(*call_of(op)), place));
+    most = std::max(
+        most, slots_bytes(*find_codec(op.collective.codec), compressed_shape(*call_of(op)), place));
   }
   return most;
 }
+
 OpTraffic validation_sums(const Network& network) {
   return traffic_of({.collective = Collective::kAllReduce, .dtype = DType::kF64, .count = 2},
                     network);

@@ -104,8 +104,8 @@ class TrafficModel {
     return all;
   }
 
-  // A sum that is compressed between hosts (compressed_sum.h): what its stages send one after the
-  // other.
+  // A sum or gather that is compressed between hosts (compressed_sum.h, compressed_gather.h): what
+  // its stages send one after the other.
   OpTraffic of_compressed(OpId id, RankGroup group, const Call& call, const Codec& codec) {
     OpTraffic all = no_traffic(id, group, call);
     all.scratch_within_hosts = all.scratch_between_hosts = nothing_of_each();
@@ -139,9 +139,11 @@ class TrafficModel {
     if (place.ranks_of_host == 1) return calls;
     for (const HostPiece& piece : cut_for_hosts(compressed_shape(call), place)) {
       for (const Range& range : piece.within_host) {
-        calls.push_back(
-            {.collective = Collective::kReduceScatter, .dtype = call.dtype, .count = range.count});
-        if (call.collective == Collective::kAllReduce)
+        if (call.collective != Collective::kAllGather)
+          calls.push_back({.collective = Collective::kReduceScatter,
+                           .dtype = call.dtype,
+                           .count = range.count});
+        if (call.collective != Collective::kReduceScatter)
           calls.push_back(
               {.collective = Collective::kAllGather, .dtype = call.dtype, .count = range.count});
       }
@@ -155,8 +157,9 @@ class TrafficModel {
     const size_t bytes = codec.wire_bytes(largest_part(pieces)) * size_t(place.hosts);
     std::vector<Call> calls;
     for (size_t i = 0; i < pieces.size(); ++i) {
-      calls.push_back({.collective = Collective::kAllToAll, .dtype = DType::kU8, .count = bytes});
-      if (call.collective == Collective::kAllReduce)
+      if (call.collective != Collective::kAllGather)
+        calls.push_back({.collective = Collective::kAllToAll, .dtype = DType::kU8, .count = bytes});
+      if (call.collective != Collective::kReduceScatter)
         calls.push_back(
             {.collective = Collective::kAllGather, .dtype = DType::kU8, .count = bytes});
     }
@@ -236,11 +239,10 @@ std::vector<OpTraffic> traffic_of(const StepProgram& program, const Network& net
     const auto call = call_of(op);
     if (!call) continue;
     const RankGroup group = op.collective.group;
-    const bool compressed =
-        op.gradients.residual.buffer != kNoBuffer && program.groups.hosts_of(group) > 1;
-    traffic.push_back(compressed
-                          ? model.of_compressed(OpId(id), group, *call, *find_codec(program.codec))
-                          : model.of(OpId(id), group, *call));
+    const std::string& codec = op.collective.codec;
+    const bool compressed = !codec.empty() && program.groups.hosts_of(group) > 1;
+    traffic.push_back(compressed ? model.of_compressed(OpId(id), group, *call, *find_codec(codec))
+                                 : model.of(OpId(id), group, *call));
   }
   return traffic;
 }

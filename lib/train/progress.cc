@@ -54,4 +54,12 @@ std::string describe_codec(const std::string& codec, int hosts) {
                      codec);
 }
 
+std::string describe_gather_codec(const std::string& codec, const RankGroups& groups) {
+  const int hosts = groups.hosts_of(RankGroup::kShards);
+  if (hosts > 1)
+    return fmt::format("a step's parameters are gathered in {} between {} hosts", codec, hosts);
+  return fmt::format(
+      "comm.gather_codec {}: shard groups lie within hosts, where nothing is compressed", codec);
+}
+
 }  // namespace gxp

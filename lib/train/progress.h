@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lib/arch/architecture.h"
+#include "lib/shard/rank_groups.h"
 #include "lib/train/metrics.h"
 #include "lib/train/step/backend.h"
 
@@ -28,5 +29,7 @@ std::string progress_line(const StepMetrics& metrics, int64_t total_steps, doubl
 std::string describe_trained(const Architecture& architecture);
 // How gradients travel with this codec.
 std::string describe_codec(const std::string& codec, int hosts);
+// Likewise gathered parameters.
+std::string describe_gather_codec(const std::string& codec, const RankGroups& groups);
 
 }  // namespace gxp

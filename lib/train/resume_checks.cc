@@ -128,8 +128,8 @@ bool is_same(const std::string& a, const std::string& b) {
 // were.
 bool shapes_steps(std::string_view key) {
   constexpr std::array<std::string_view, 3> kSections = {"optim.", "lr_schedule.", "data."};
-  constexpr std::array<std::string_view, 3> kKeys = {"train.steps", "train.precision",
-                                                     "comm.codec"};
+  constexpr std::array<std::string_view, 4> kKeys = {"train.steps", "train.precision", "comm.codec",
+                                                     "comm.gather_codec"};
   return std::ranges::any_of(kSections, [&](auto section) { return key.starts_with(section); }) ||
          std::ranges::find(kKeys, key) != kKeys.end();
 }

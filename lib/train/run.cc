@@ -152,6 +152,8 @@ class Run {
     if (!backend_.choice.empty()) log_info("{}", backend_.choice);
     if (const std::string& codec = config_.comm.codec; codec != "none")
       log_info("{}", describe_codec(codec, trainer_.memory().groups.hosts));
+    if (const std::string& codec = config_.comm.gather_codec; codec != "none")
+      log_info("{}", describe_gather_codec(codec, trainer_.memory().groups));
     if (is_on_device() && !trainer_.device_collectives())
       log_info("gradients and parameters go through host memory: {}",
                trainer_.device_collectives().reason);

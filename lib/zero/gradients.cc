@@ -10,7 +10,7 @@ namespace {
 std::function<void()> bind_sum(ShardedMemory& sharded, const Op& op, const Tensor& data) {
   const FlatView& residual = op.gradients.residual;
   if (residual.buffer != kNoBuffer)
-    return sharded.compressed.bind(op, data, sharded.tensor(residual.buffer));
+    return sharded.compressed.bind_sum(op, data, sharded.tensor(residual.buffer));
   return sharded.calls.bind(
       op.collective.group,
       op.collective.scatter ? Collective::kReduceScatter : Collective::kAllReduce, data);

@@ -95,6 +95,7 @@ std::function<void()> Parameters::bind_gather(const Op& op, const StepProgram& p
   if (op.parameters.shard.buffer != kNoBuffer) {
     const Tensor shard = view(op.parameters.shard, program.parameter_shards);
     const Tensor whole = view(op.parameters.own, 1);
+    if (!op.collective.codec.empty()) return sharded_.compressed.bind_gather(op, whole, shard);
     return sharded_.calls.bind(group, Collective::kAllGather, whole, shard);
   }
   // In place, from the ranks that own the parts.

@@ -8,7 +8,7 @@
 
 #include "lib/config/run_config.h"
 #include "lib/program/run_plan.h"
-#include "lib/zero/compressed_gradients.h"
+#include "lib/zero/compressed_calls.h"
 #include "lib/zero/device_calls.h"
 #include "lib/zero/lanes.h"
 #include "lib/zero/memory/program_memory.h"
@@ -81,8 +81,8 @@ struct ShardedMemory {
   Lanes& lanes;
   const RankGroups groups;
   const int rank;
-  DeviceCalls calls;  // on the comm lane
-  CompressedGradients compressed;
+  DeviceCalls calls;           // on the comm lane
+  CompressedCalls compressed;  // likewise
   ProgramMemory memory;
   const std::vector<KeptMemory> kept;  // by the calls
   OffloadedMemory offloaded;

@@ -248,19 +248,40 @@ TEST_CASE("shard-plan --search tells what a codec would gain between hosts, and 
   CHECK_FALSE(search({"--nnodes", "2", "--set", "train.bad_step=skip"}).contains("codecs"));
 }
 
+TEST_CASE("shard-plan --search tells what a gather codec would gain where it gathers between hosts",
+          "[cmd]") {
+  const GoldenRun run;
+  const auto search = [&](Arguments more) {
+    more.insert(more.end(), {"--nproc", "1", "--nnodes", "2", "--search"});
+    return plan(run, "ddp", more);
+  };
+  const Json least =
+      search({"--limit", std::to_string(int64_t(search({})["plans"][0]["peak_bytes"]))});
+  REQUIRE(least["plans"].size() == 1);
+  CAPTURE(least["plans"]);
+  REQUIRE(least["gather_codecs"].size() == 4);
+  const Json& int8 = least["gather_codecs"][2];
+  CHECK(int8["codec"] == "int8");
+  CHECK(int8["between_hosts_bytes"] < least["gather_codecs"][0]["between_hosts_bytes"]);
+  CHECK(int8["speedup"].get<double>() == Approx(least["plans"][0]["step_seconds"].get<double>() /
+                                                int8["step_seconds"].get<double>()));
+}
+
 TEST_CASE("memcalc counts a codec's memory as shard-plan does", "[cmd]") {
   const GoldenRun run;
-  const Arguments codec = {"--set", "comm.codec=int8"};
+  const auto [strategy, setting] = GENERATE(table<std::string, std::string>(
+      {{"ddp", "comm.codec=int8"}, {"zero3", "comm.gather_codec=int8"}}));
+  const Arguments codec = {"--set", setting};
   Arguments hosts = codec;
   hosts.insert(hosts.end(), {"--nproc", "2", "--nnodes", "2"});
-  const auto peak_of = [&](Arguments more) {
-    Arguments arguments = with(run, "ddp", std::move(more));
+  const auto peak_of = [&, strategy = strategy](Arguments more) {
+    Arguments arguments = with(run, strategy, std::move(more));
     arguments.insert(arguments.begin(), "memcalc");
     return json_of(arguments)["results"][0]["peak_bytes"].get<int64_t>();
   };
   Arguments all = codec;
   all.insert(all.end(), {"--gpus", "4", "--nnodes", "2"});
-  CHECK(peak_of(all) == plan(run, "ddp", hosts)["peak_bytes"]);
+  CHECK(peak_of(all) == plan(run, strategy, hosts)["peak_bytes"]);
   CHECK(peak_of(all) > peak_of({"--gpus", "4", "--nnodes", "2"}));
   const Outcome odd = run_gxp({"memcalc", run.path("run.toml"), "--gpus", "3", "--nnodes", "2"});
   CHECK(odd.code == 2);

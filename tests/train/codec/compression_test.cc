@@ -9,34 +9,12 @@
 #include "lib/config/rules.h"
 #include "lib/train/training_state.h"
 #include "tests/catch.h"
-#include "tests/collective/on_hosts.h"
 #include "tests/combinations.h"
 #include "tests/error_of.h"
-#include "tests/train/golden.h"
+#include "tests/train/codec/on_hosts.h"
 
 namespace gxp {
 namespace {
-
-struct RunHosts {
-  int count = 1;
-  int ranks_of_host = 1;
-  [[nodiscard]] int ranks() const { return count * ranks_of_host; }
-};
-
-// fn(communicator) on each rank.
-template <class Fn>
-auto run_on_hosts(const RunHosts& hosts, const Fn& fn) {
-  InprocWorld world(hosts.ranks());
-  const auto make = [&](int rank) {
-    return std::make_unique<OnHosts>(world.make_transport(rank), hosts.ranks_of_host);
-  };
-  return run_ranks_over(make, hosts.ranks(), fn);
-}
-
-std::vector<Trained> train_on_hosts(const RunConfig& config, const RunHosts& hosts) {
-  return run_on_hosts(hosts,
-                      [&](Communicator& communicator) { return train(config, communicator); });
-}
 
 // Each way in which gradients are summed.
 const std::vector<Settings> kSums = {{"parallel.strategy=ddp", "parallel.bucket_bytes=20000"},
@@ -48,15 +26,6 @@ const std::vector<Settings> kSums = {{"parallel.strategy=ddp", "parallel.bucket_
                                      {"parallel.strategy=hybrid_shard", "parallel.shard_size=HOST",
                                       "parallel.optimizer_over_replicas=true"}};
 const std::vector<RunHosts> kHosts = {{2, 1}, {2, 2}, {3, 1}, {3, 2}, {2, 4}};
-
-RunConfig config_on(const RunHosts& hosts, Settings sets, const Settings& more = {}) {
-  for (std::string& set : sets) {
-    const size_t place = set.find("HOST");
-    if (place != std::string::npos) set.replace(place, 4, std::to_string(hosts.ranks_of_host));
-  }
-  return golden_config("gpt2-accum", 1,
-                       Settings{"train.micro_batch=1", "train.steps=3"} + sets + more);
-}
 
 Settings codec(const std::string& name) { return {"comm.codec=" + name}; }
 
@@ -145,12 +114,6 @@ std::map<std::string, std::vector<double>> pending_in(const std::string& dir) {
     for (size_t i = 0; i < values.size(); ++i) sum[i % sum.size()] += double(values[i]);
   }
   return pending;
-}
-
-Trained part_of(const RunConfig& config, const RunHosts& hosts, int until) {
-  return run_on_hosts(hosts, [&](Communicator& communicator) {
-    return train_part(config, communicator, until);
-  })[0];
 }
 
 TEST_CASE("a resumed run with a codec is the uninterrupted one, to the bit", "[train]") {
