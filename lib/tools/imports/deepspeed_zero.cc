@@ -185,8 +185,30 @@ void take_gathered_export(Importing& in, const KeyRule& rule) {
            rule.note);
 }
 
+// The codec in which ZeRO++ sends.
+void take_quantized_weights(Importing& in, const KeyRule&) {
+  if (!in.is_switched_on()) return;
+  if (stage_in(in) != 3)
+    in.ignore("for stage 3");
+  else
+    in.change({{"comm.gather_codec", "int8"}},
+              "gxp quantises between hosts only, in blocks of 128 weights");
+}
+
+void take_quantized_gradients(Importing& in, const KeyRule&) {
+  if (!in.is_switched_on()) return;
+  if (stage_in(in) != 3)
+    in.ignore("for stage 3");
+  else if (in.is_on("fp16.enabled"))
+    in.refuse(
+        "gxp compresses gradients with error feedback, which fp16's loss scale does not allow");
+  else
+    in.change({{"comm.codec", "int4"}},
+              "gxp quantises between hosts only, in blocks of 128, and adds error feedback");
+}
+
 #define GXP_ZERO "zero_optimization."
-constexpr std::string_view kExactWeights = "gxp gathers weights as they are";
+constexpr std::string_view kExactWeights = "gxp stores frozen weights unquantised";
 constexpr std::string_view kOtherCodec =
     "gxp compresses gradients in other formats, with error feedback: comm.codec";
 constexpr KeyRule kRules[] = {
@@ -268,8 +290,8 @@ constexpr KeyRule kRules[] = {
     {GXP_ZERO "cpu_offload_param", take_parameter_device, "offload.parameters"},
     {GXP_ZERO "cpu_offload_params", take_parameter_device, "offload.parameters"},
     {GXP_ZERO "cpu_offload_use_pin_memory", act::ignore, "", kMeaningless},
-    {GXP_ZERO "zero_quantized_weights", act::refuse_unless_off, "", kExactWeights},
-    {GXP_ZERO "zero_quantized_gradients", act::refuse_unless_off, "", kOtherCodec},
+    {GXP_ZERO "zero_quantized_weights", take_quantized_weights},
+    {GXP_ZERO "zero_quantized_gradients", take_quantized_gradients},
     {GXP_ZERO "zero_quantized_nontrainable_weights", act::refuse_unless_off, "", kExactWeights},
     {GXP_ZERO "zeropp_loco_param.*", act::refuse, "", kOtherCodec},
     {GXP_ZERO "zeropp_loco_param", act::refuse_unless_off, "", kOtherCodec},

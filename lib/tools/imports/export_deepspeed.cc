@@ -25,6 +25,7 @@ class DeepSpeedWriter {
     say_schedule();
     say_sharding();
     say_gathers();
+    say_codecs();
     say_offload();
     judge_the_rest();
     return {tree_.dump(2) + "\n", std::move(refused_), std::move(left_out_)};
@@ -176,6 +177,19 @@ class DeepSpeedWriter {
     const std::string_view type = run_.train.precision.word();
     if (run_.checkpoint.export_type.word() != type)
       refuse("checkpoint.export", fmt::format("DeepSpeed gathers weights in {}", type));
+  }
+
+  void say_codecs() {
+    const CommConfig& comm = run_.comm;
+    SourceTree& zero = tree_["zero_optimization"];
+    say({"comm.gather_codec"});
+    if (comm.gather_codec == "int8")
+      zero["zero_quantized_weights"] = true;
+    else if (comm.gather_codec != "none")
+      refuse("comm.gather_codec", "DeepSpeed quantises weights to int8");
+    if (comm.codec != "int4" || stage() < 3) return;
+    say({"comm.codec"});
+    zero["zero_quantized_gradients"] = true;
   }
 
   void say_device(const char* setting, const char* block, Choice<OffloadTo> to) {

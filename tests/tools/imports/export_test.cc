@@ -22,7 +22,8 @@ std::vector<std::string> deepspeed_settings(const RunConfig& run) {
   for (const auto& [name, value] : flatten(run)) {
     const bool is_theirs = name.starts_with("optim.") || name.starts_with("lr_schedule.") ||
                            name.starts_with("parallel.") || name.starts_with("offload.") ||
-                           name.starts_with("fp16.") || name == "train.micro_batch" ||
+                           name.starts_with("fp16.") || name == "comm.codec" ||
+                           name == "comm.gather_codec" || name == "train.micro_batch" ||
                            name == "train.grad_accum" || name == "train.precision" ||
                            name == "train.grad_accum_dtype" || name == "train.log_every";
     if (is_theirs) lines.push_back(name + " = " + value);
@@ -63,7 +64,9 @@ TEST_CASE("a run that goes to DeepSpeed and back has the same settings", "[impor
       "optim = {name = 'lion', weight_decay = 0.3, decay_vectors = true}\n"
       "lr_schedule.name = 'constant'\n"
       "parallel = {strategy = 'zero3_hpz', shard_size = 2}\n"
-      "offload = {optimizer = 'file', path = '/nvme', ratio = 0.5}\n");
+      "offload = {optimizer = 'file', path = '/nvme', ratio = 0.5}\n",
+      "optim.decay_vectors = true\nlr_schedule.name = 'constant'\n"
+      "parallel.strategy = 'zero3'\ncomm = {codec = 'int4', gather_codec = 'int8'}\n");
   RunConfig run = run_of(settings);
   CAPTURE(settings);
   RunConfig back = round_trip(run);
@@ -82,6 +85,7 @@ TEST_CASE("what DeepSpeed cannot do is refused by the setting's name", "[imports
        {"parallel.strategy = 'shard_grad_op'", "parallel.strategy"},
        {"parallel.wrap = 'none'", "parallel.wrap"},
        {"train.matmul = 'tf32'", "train.matmul"},
+       {"parallel.strategy = 'zero3'\ncomm.gather_codec = 'int4'", "comm.gather_codec"},
        {"parallel.strategy = 'zero2'\noffload = {optimizer = 'file', path = 'x'}",
         "offload.optimizer"}}));
   const std::vector<std::string> refused = export_deepspeed(run_of(settings)).refused;
