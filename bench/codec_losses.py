@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Losses of runs whose gradients travel between two pretended hosts in a codec (`comm.codec`), beside runs without one.
+"""Losses of runs with a codec between two pretended hosts, of gradients (`comm.codec`) or of gathered parameters, beside runs without.
 
-  bench/codec_losses.py --gxp build/release/cmd/gxp [--text FILE] [--codecs none int8 int4] [--seeds 1 2 3] [--steps 2000]
+  bench/codec_losses.py --gxp build/release/cmd/gxp [--gathers] [--text FILE] [--codecs none int8 int4] [--seeds 1 2 3] [--steps 2000]
 
 Two hosts (bench/hosts.sh, which needs root) with one rank of one thread train examples/demo.toml's model on nine tenths of the
-text and validate on the last tenth, all of it. Without --text: the sayings of Debian's package fortunes. Prints a table, the
-mean of the seeds, and how far a codec is from none with the same seed beside how far the seeds of none are from each other.
+text and validate on the last tenth, all of it; with --gathers in zero3, where the codecs are comm.gather_codec's. Without
+--text: the sayings of Debian's package fortunes. Prints a table, the mean of the seeds, and how far a codec is from none with
+the same seed beside how far the seeds of none are from each other.
 """
 import argparse
 import glob
@@ -45,7 +46,8 @@ def validation_losses(args, settings, codec, seed):
         metrics = os.path.join(folder, "metrics.jsonl")
         command = [os.path.join(TOP, "bench/hosts.sh"), "--hosts", str(HOSTS), "--ranks", "1", args.gxp, "train",
                    os.path.join(TOP, "examples/demo.toml"), "--metrics", metrics]
-        for setting in (*settings, f"comm.codec={codec}", f"train.seed={seed}", f"train.steps={args.steps}",
+        codec_settings = ["parallel.strategy=zero3", f"comm.gather_codec={codec}"] if args.gathers else [f"comm.codec={codec}"]
+        for setting in (*settings, *codec_settings, f"train.seed={seed}", f"train.steps={args.steps}",
                         f"train.valid_every={args.steps // VALIDATIONS}", f"train.micro_batch={MICRO_BATCH}", "train.threads=1",
                         f"model.context={CONTEXT}", f"optim.lr={args.lr}", "checkpoint.dir="):
             command += ["--set", setting]
@@ -71,6 +73,7 @@ def main():
     parser.add_argument("--gxp", default=os.path.join(TOP, "build/release/cmd/gxp"))
     parser.add_argument("--text", help="a file of at least 400 kB")
     parser.add_argument("--codecs", nargs="+", default=["none", "int8", "int4"])
+    parser.add_argument("--gathers", action="store_true", help="of gathered parameters")
     parser.add_argument("--seeds", nargs="+", type=int, default=[1, 2, 3])
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--lr", type=float, default=1e-3, help="with the demo's 4e-3, runs diverge from each other by rounding")

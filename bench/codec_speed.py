@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Step times where gradients travel between two pretended hosts over a slow link: gxp's codecs beside PyTorch's DDP hooks.
 
-  bench/codec_speed.py --gxp build/release/cmd/gxp [--python VENV/bin/python] [--rates 1gbit 10gbit] [--rounds 3]
+  bench/codec_speed.py --gxp build/release/cmd/gxp [--python VENV/bin/python] [--rates 1gbit 10gbit] [--rounds 3] [--zero3]
 
 Two hosts (bench/hosts.sh, which needs root) with one rank of one thread, the same model, batch and optimizer for all. gxp: ddp in
 fp32, with gradients sent in bf16 (parallel.reduce_dtype), and with comm.codec int8 and int4. PyTorch, if --python has it: DDP over
 gloo, alone, with fp16_compress_hook and with powerSGD_hook. Each round runs all programs one after the other, so that a
-change of the machine's speed meets all. A ratio is the median of the rounds' ratios of steps per second.
+change of the machine's speed meets all. A ratio is the median of the rounds' ratios of steps per second. With --zero3 gxp alone, in
+zero3, with comm.gather_codec int8, and with comm.codec int8 as well.
 """
 import argparse
 import json
@@ -24,6 +25,11 @@ GXP = {
     "gxp, reduce_dtype bf16": ["parallel.reduce_dtype=bf16"],
     "gxp, codec int8": ["comm.codec=int8"],
     "gxp, codec int4": ["comm.codec=int4"],
+}
+ZERO3 = {
+    "gxp": ["parallel.strategy=zero3"],
+    "gxp, gather_codec int8": ["parallel.strategy=zero3", "comm.gather_codec=int8"],
+    "gxp, gather_codec and codec int8": ["parallel.strategy=zero3", "comm.gather_codec=int8", "comm.codec=int8"],
 }
 TORCH = {"DDP": "none", "DDP, fp16 hook": "fp16", "DDP, PowerSGD hook": "powersgd"}
 
@@ -65,8 +71,8 @@ def run_torch(args, rate, hook):
 def compare(args, folder, rate):
     rounds = []
     for _ in range(args.rounds):
-        seconds = {name: run_gxp(args, folder, rate, settings) for name, settings in GXP.items()}
-        if args.python:
+        seconds = {name: run_gxp(args, folder, rate, settings) for name, settings in (ZERO3 if args.zero3 else GXP).items()}
+        if args.python and not args.zero3:
             seconds |= {name: run_torch(args, rate, hook) for name, hook in TORCH.items()}
         rounds.append(seconds)
     for name in rounds[0]:
@@ -83,11 +89,12 @@ def main():
     parser.add_argument("--python", help="a Python with torch; without it PyTorch does not run")
     parser.add_argument("--rates", nargs="+", default=["1gbit", "10gbit"])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--zero3", action="store_true", help="gathers of parameters in codecs")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--sizes", default="4,512,8,256,32,1",
                         help="layers,hidden,heads,vocabulary,sequence,batch: large gradients beside little arithmetic")
     args = parser.parse_args()
-    columns = ["link", "program", "step, ms", "range", "speed / gxp"] + (["speed / DDP"] if args.python else [])
+    columns = ["link", "program", "step, ms", "range", "speed / gxp"] + (["speed / DDP"] if args.python and not args.zero3 else [])
     print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
     with tempfile.TemporaryDirectory() as folder:
         for rate in args.rates:
