@@ -192,6 +192,7 @@ TEST_CASE("launchers go on without a host, and stop for one more", "[net]") {
   CHECK(decision.starts == !hosts.empty());
   CHECK(decision.restarts == restarts);
   CHECK(contains(decision.text, text));
+  CHECK(contains(decision.text, ", on hosts") == contains(text, ", on hosts"));
   if (decision.starts) CHECK(decision.attempt == numbered[0].attempt + 1);
   const bool done_well = std::ranges::all_of(
       numbered, [](const HostReport& report) { return report.succeeded || report.job.empty(); });

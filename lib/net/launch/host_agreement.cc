@@ -149,8 +149,10 @@ HostDecision decide(std::span<const HostReport> all, RestartPolicy& policy,
   decision.job = last->job;
   decision.attempt = last->attempt + 1;
   decision.restarts = policy.count();
-  const std::string how =
-      describe_start(leader) + name_hosts(decision, reports.size() + lost.size());
+  std::vector<int> known = numbers_of(reports);  // some of them lost, and back already
+  std::ranges::copy_if(lost, std::back_inserter(known),
+                       [&](int host) { return std::ranges::find(known, host) == known.end(); });
+  const std::string how = describe_start(leader) + name_hosts(decision, known.size());
   decision.text = grows ? fmt::format("another host has come; {}", how)
                         : fmt::format("restart {} of {}: {}; {}", policy.count(), policy.most(),
                                       describe_failure(reports, lost), how);

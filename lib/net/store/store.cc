@@ -191,7 +191,10 @@ std::vector<std::string> Store::gather(std::string_view name, std::string_view v
   const auto all = request(
       {FrameType::kGather, prefix_ + std::string(name), std::string(value), 0, 0}, deadline);
   if (all) return unpack_strings(*all);
-  const auto [missing, question] = ask_missing(act, name);
+  auto [missing, question] = ask_missing(act, name);
+  // Rank 0 has answered: its process is not stopped, and it may wait for one of the others.
+  if (missing.size() > 1 && missing[0] == 0)
+    std::rotate(missing.begin(), missing.begin() + 1, missing.end());
   const std::string what =
       missing.empty() ? "not all ranks came"
                       : fmt::format("{} of {} did not join", to_text(missing), world_size_);

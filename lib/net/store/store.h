@@ -60,7 +60,8 @@ class Store {
   std::string from_rank_0(std::string_view key, const std::function<std::string()>& make,
                           Deadline deadline);
   // All ranks give a value; each gets all, in order of rank. At the deadline the error names the
-  // ranks that have not arrived; the first of them is the culprit, and the job fails for all.
+  // ranks that have not arrived; the first of them is the culprit, rank 0 only if it is alone, and
+  // the job fails for all.
   std::vector<std::string> gather(std::string_view name, std::string_view value, Deadline deadline);
   // Returns when all ranks have called it.
   void barrier(std::string_view name, Deadline deadline) { gather(name, "", deadline); }
