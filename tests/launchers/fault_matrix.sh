@@ -181,7 +181,7 @@ begin() {
   phase_options
   [[ $kind != reader ]] || await_reader
   [[ $kind != clock ]] || ahead=${who#host-}
-  launch $((timeout + 3)) "${options[@]}" --set checkpoint.every=10
+  launch $((timeout + 3)) --set checkpoint.every=10 "${options[@]}"
 }
 
 # What the victim is: a rank's process, or a host.

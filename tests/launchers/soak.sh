@@ -67,13 +67,14 @@ goes_on() {
 }
 rank_of() { pgrep -P "${launchers[$1]}" | sed -n "$2p"; }
 
+count() { echo $#; }
 # Of each launcher and rank: process, resident KiB, descriptors, threads, second.
 sample() {
   local host process
   for host in 0 1; do
     for process in ${launchers[$host]} $(pgrep -P "${launchers[$host]}"); do
-      echo "$process $(awk '/^VmRSS/ { print $2 }' "/proc/$process/status") $(ls "/proc/$process/fd" | wc -l) \
-$(ls "/proc/$process/task" | wc -l) $SECONDS"
+      echo "$process $(awk '/^VmRSS/ { print $2 }' "/proc/$process/status") $(count "/proc/$process/fd/"*)" \
+        "$(count "/proc/$process/task/"*) $SECONDS"
     done 2>/dev/null
   done >>samples || true
 }
@@ -81,13 +82,14 @@ $(ls "/proc/$process/task" | wc -l) $SECONDS"
 # A time below a second or two: nothing that comm.timeout_s would end.
 while_short() { sleep "$((RANDOM % 2)).$((RANDOM % 10))"; }
 fault() {
-  local host=$((RANDOM % 2)) rank=$((RANDOM % 2 + 1)) process
+  local host=$((RANDOM % 2)) rank=$((RANDOM % 2 + 1)) process processes
   case $1 in
-    paused-rank) process=$(rank_of $host $rank); kill -STOP $process; while_short; kill -CONT $process ;;
+    paused-rank) process=$(rank_of $host $rank); kill -STOP "$process"; while_short; kill -CONT "$process" ;;
     paused-host)
-      process="${launchers[$host]} $(pgrep -P "${launchers[$host]}" | xargs)"
-      kill -STOP $process; while_short; kill -CONT $process ;;
-    cut) "$HOSTS" cut host$host; while_short; "$HOSTS" heal host$host ;;
+      mapfile -t processes < <(pgrep -P "${launchers[$host]}")
+      processes+=("${launchers[$host]}")
+      kill -STOP "${processes[@]}"; while_short; kill -CONT "${processes[@]}" ;;
+    cut) "$HOSTS" cut "host$host"; while_short; "$HOSTS" heal "host$host" ;;
     lossy) "$HOSTS" lose host$host $((RANDOM % 60 + 5)); while_short; "$HOSTS" heal host$host ;;
     black-hole) "$HOSTS" lose host$host 100 from; while_short; "$HOSTS" heal host$host ;;
     slow) "$HOSTS" rate host$host 1mbit; while_short; "$HOSTS" rate host$host 20mbit ;;
