@@ -36,7 +36,7 @@ test: ## Build and run every test
 test-long: test ## Also run the tests that take minutes: a killed rank, each system call that fails, the demo, RDMA in a virtual machine; readers with 10^7 inputs each: hours
 	@$(packages) demo faults fuzz rdma
 	@ctest --test-dir $(BUILD) --output-on-failure -C long -L long
-	@GXP_TEST_COMBINATIONS=all ctest --test-dir $(BUILD) --output-on-failure -C folders -R '^(collective|kernels|replay|train)$$'
+	@GXP_TEST_COMBINATIONS=all ctest --test-dir $(BUILD) --output-on-failure -C folders -R '^(collective|emulated_cuda|kernels|replay|train)$$'
 	@cmake --preset fuzz
 	@cmake --build build/fuzz -j $(JOBS) --target gxp_fuzz
 	@cd build/fuzz && ../../tests/fuzz/run.sh tests/fuzz/gxp_fuzz

@@ -36,18 +36,13 @@ void check_is_the_oracles(const GroupedRun& run) {
 }
 
 TEST_CASE("attention of halves is the oracle's but for its roundings", "[kernels]") {
-  const auto kind = GENERATE(from_range(attention_kinds()));
-  const DType dtype = GENERATE(DType::kBF16, DType::kF16);
-  const auto [batch, positions, heads, kv_heads, head_size] =
-      GENERATE(table<size_t, size_t, size_t, size_t, size_t>({{2, 1, 2, 2, 64},
-                                                              {3, 7, 4, 1, 128},
-                                                              {2, 33, 4, 2, 64},
-                                                              {1, 64, 2, 2, 96},
-                                                              {1, 65, 2, 1, 128},
-                                                              {1, 130, 4, 1, 64},
-                                                              {1, 130, 1, 1, 128},
-                                                              {2, 33, 4, 2, 20},
-                                                              {1, 65, 2, 2, 4}}));
+  using Sizes = std::tuple<size_t, size_t, size_t, size_t, size_t>;
+  const std::vector<Sizes> all_sizes = {{2, 1, 2, 2, 64},    {3, 7, 4, 1, 128},  {2, 33, 4, 2, 64},
+                                        {1, 64, 2, 2, 96},   {1, 65, 2, 1, 128}, {1, 130, 4, 1, 64},
+                                        {1, 130, 1, 1, 128}, {2, 33, 4, 2, 20},  {1, 65, 2, 2, 4}};
+  const auto [kind, dtype, sizes] = GENERATE_COPY(from_range(
+      combinations(attention_kinds(), std::vector{DType::kBF16, DType::kF16}, all_sizes)));
+  const auto [batch, positions, heads, kv_heads, head_size] = sizes;
   CAPTURE(kind.name, to_string(dtype), batch, positions, heads, kv_heads, head_size);
   TestBackend ops(kind);
   GroupedRun run({batch, positions, heads, head_size}, kv_heads, {.dtype = dtype});
@@ -94,9 +89,12 @@ TEST_CASE("attention of halves with scores far apart stays finite and right", "[
 }
 
 TEST_CASE("attention of halves has the same bits again, and whatever comes later", "[kernels]") {
-  const auto kind = GENERATE(from_range(of_one_thread(attention_kinds())));
-  const DType dtype = GENERATE(DType::kBF16, DType::kF16);
-  const size_t kept = GENERATE(1, 63, 64, 69);
+  const auto chosen = GENERATE(from_range(combinations(of_one_thread(attention_kinds()),
+                                                       std::vector{DType::kBF16, DType::kF16},
+                                                       std::vector<size_t>{1, 63, 64, 69})));
+  const BackendKind& kind = std::get<0>(chosen);
+  const DType dtype = std::get<1>(chosen);
+  const size_t kept = std::get<2>(chosen);
   CAPTURE(kind.name, to_string(dtype), kept);
   TestBackend ops(kind);
   const oracle::AttentionSizes sizes = {1, 70, 2, 64};

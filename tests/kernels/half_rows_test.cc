@@ -1,5 +1,6 @@
 // Operations on rows that read or write halves: what they compute is what they compute of the same
 // values as floats, rounded once.
+#include "tests/combinations.h"
 #include "tests/kernels/halves.h"
 #include "tests/kernels/rotary.h"
 
@@ -13,6 +14,7 @@ struct RowSizes {
 // and in fours.
 const std::vector<RowSizes> kRowSizes = {{1, 5},    {300, 5},  {300, 64}, {3, 769},
                                          {65, 769}, {3, 4100}, {5, 12292}};
+const std::vector<DType> kHalves = {DType::kBF16, DType::kF16};
 
 // What an operation made: in f32, and in the type that was stored.
 struct Made {
@@ -26,8 +28,7 @@ HalfArray halves(size_t count, unsigned seed, DType half, DType type, float rang
 
 // run(type) with values of a half type, as that type and as f32.
 template <class Run>
-void check_halves(const Run& run) {
-  const DType half = GENERATE(DType::kBF16, DType::kF16);
+void check_half(DType half, const Run& run) {
   CAPTURE(to_string(half));
   const Made made = run(half, half);
   Made expected = run(half, DType::kF32);
@@ -35,14 +36,19 @@ void check_halves(const Run& run) {
   CHECK(made.floats == expected.floats);
   CHECK(made.stored == expected.stored);
 }
+template <class Run>
+void check_halves(const Run& run) {
+  check_half(GENERATE(from_range(kHalves)), run);
+}
 
 TEST_CASE("norms of halves are norms of the same floats, rounded once", "[kernels]") {
-  const auto kind = GENERATE(from_range(backend_kinds()));
-  const RowSizes s = GENERATE(from_range(kRowSizes));
+  const auto chosen = GENERATE(from_range(combinations(backend_kinds(), kRowSizes, kHalves)));
+  const BackendKind& kind = std::get<0>(chosen);
+  const RowSizes s = std::get<1>(chosen);
   CAPTURE(kind.name, s.rows, s.columns);
   TestBackend ops(kind);
   const Shape shape = {s.rows, s.columns}, rows = {s.rows}, columns = {s.columns};
-  check_halves([&](DType half, DType type) {
+  check_half(std::get<2>(chosen), [&](DType half, DType type) {
     const size_t count = s.rows * s.columns;
     const Floats x = random_floats(count, 1, 3);
     HalfArray weight = halves(s.columns, 2, half, type), bias = halves(s.columns, 3, half, type);
@@ -148,10 +154,12 @@ oracle::Values column_sums(const Floats& before, const Floats& x) {
 
 TEST_CASE("a norm's backward also rounds the gradient that it completes and sums its columns",
           "[kernels]") {
-  const auto kind = GENERATE(from_range(backend_kinds()));
-  const RowSizes s = GENERATE(from_range(kRowSizes));
-  const bool is_rms = GENERATE(false, true);
-  const DType type = GENERATE(DType::kBF16, DType::kF16);
+  const auto chosen = GENERATE(
+      from_range(combinations(backend_kinds(), kRowSizes, std::vector{false, true}, kHalves)));
+  const BackendKind& kind = std::get<0>(chosen);
+  const RowSizes s = std::get<1>(chosen);
+  const bool is_rms = std::get<2>(chosen);
+  const DType type = std::get<3>(chosen);
   CAPTURE(kind.name, s.rows, s.columns, is_rms, to_string(type));
   TestBackend ops(kind);
   HalfArray rounded_dx(Floats(s.rows * s.columns), type);
