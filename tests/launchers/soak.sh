@@ -4,7 +4,7 @@
 # must go on after each. At the end, after a stop signal, its weights and all of its losses are those of an undisturbed run,
 # no process has come to hold more memory, descriptors or threads, and nothing is left in memory files or below /tmp.
 #   soak.sh GXP [MINUTES [SEED]]   120 minutes unless told; 77 where two hosts cannot be made
-set -euo pipefail
+set -Eeuo pipefail
 trap 'echo "FAILED in line $LINENO"' ERR
 here=$(dirname "$(realpath "$0")")
 if [[ ${1-} != inside ]]; then
@@ -65,7 +65,14 @@ goes_on() {
     sleep 0.1
   done
 }
-rank_of() { pgrep -P "${launchers[$1]}" | sed -n "$2p"; }
+# The NUMBER-th rank of HOST, which may be about to start.
+rank_of() {  # HOST NUMBER
+  local tries=600 rank
+  until rank=$(pgrep -P "${launchers[$1]}" | sed -n "$2p") && [[ -n $rank ]]; do ((--tries > 0)) || return 1; sleep 0.1; done
+  echo "$rank"
+}
+# A process may have ended by itself.
+signal() { kill "-$1" "${@:2}" 2>/dev/null || true; }
 
 count() { echo $#; }
 # Of each launcher and rank: process, resident KiB, descriptors, threads, second.
@@ -84,16 +91,16 @@ while_short() { sleep "$((RANDOM % 2)).$((RANDOM % 10))"; }
 fault() {
   local host=$((RANDOM % 2)) rank=$((RANDOM % 2 + 1)) process processes
   case $1 in
-    paused-rank) process=$(rank_of $host $rank); kill -STOP "$process"; while_short; kill -CONT "$process" ;;
+    paused-rank) process=$(rank_of $host $rank); signal STOP "$process"; while_short; signal CONT "$process" ;;
     paused-host)
-      mapfile -t processes < <(pgrep -P "${launchers[$host]}")
+      mapfile -t processes < <(pgrep -P "${launchers[$host]}" || true)
       processes+=("${launchers[$host]}")
-      kill -STOP "${processes[@]}"; while_short; kill -CONT "${processes[@]}" ;;
+      signal STOP "${processes[@]}"; while_short; signal CONT "${processes[@]}" ;;
     cut) "$HOSTS" cut "host$host"; while_short; "$HOSTS" heal "host$host" ;;
     lossy) "$HOSTS" lose host$host $((RANDOM % 60 + 5)); while_short; "$HOSTS" heal host$host ;;
     black-hole) "$HOSTS" lose host$host 100 from; while_short; "$HOSTS" heal host$host ;;
     slow) "$HOSTS" rate host$host 1mbit; while_short; "$HOSTS" rate host$host 20mbit ;;
-    killed-rank) kill -KILL "$(rank_of $host $rank)" ;;
+    killed-rank) signal KILL "$(rank_of $host $rank)" ;;
     killed-launcher)
       kill -KILL "${launchers[1]}"
       wait "${launchers[1]}" 2>/dev/null || true
