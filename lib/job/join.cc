@@ -332,13 +332,20 @@ void place_host(LaunchRequest& request, const Environment& environment) {
   if (request.nproc == 0 && request.all_nodes() <= 1) return check_ranks_of_host(environment);
   const auto host = host_identity_from(environment);
   if (!host || (!host->count && request.all_nodes() == 1)) return;
+  // A script may start a step of Slurm on each host, and number the hosts itself.
+  if (host->count == 1 && find_variable(environment, "SLURM_STEP_ID") != nullptr &&
+      (request.given_node_rank >= 0 || !request.master.empty()))
+    return;
   request.is_host = true;
   check_place("--node-rank", request.given_node_rank, 0, host->index, host->source);
-  const bool gives = request.given_nnodes > 0;
-  if (host->count)
+  if (host->count) {
+    const bool in_range = request.min_nnodes > 0 && request.spares == 0 &&
+                          *host->count >= request.min_nnodes && *host->count <= request.nnodes;
     check_place(request.spares > 0 ? "--nnodes with --spares" : "--nnodes",
-                gives ? request.all_nodes() : 0, 1, *host->count, host->source);
-  if (host->count) request.nnodes = *host->count - request.spares;
+                request.given_nnodes > 0 && !in_range ? request.all_nodes() : 0, 1, *host->count,
+                host->source);
+    request.nnodes = *host->count - request.spares;
+  }
   request.node_rank = host->index;
   if (request.master.empty() && !host->master_addr.empty())
     request.master =

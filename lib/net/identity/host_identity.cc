@@ -19,7 +19,7 @@ std::optional<HostIdentity> place_in_step(const Environment& environment) {
   const RankIdentity task = identity_from(environment);
   const std::string* counts = find_variable(environment, "SLURM_STEP_TASKS_PER_NODE");
   const auto per_host = tasks_per_host(counts == nullptr ? "" : *counts);
-  if (task.world_size == 1 || int(per_host.size()) != task.world_size) return std::nullopt;
+  if (int(per_host.size()) != task.world_size) return std::nullopt;
   return HostIdentity{.source = "SLURM_NODEID",
                       .index = task.rank,
                       .count = task.world_size,
