@@ -1,6 +1,7 @@
 #include "cmd/train/other_run.h"
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <vector>
 
 #include "cmd/exit_codes.h"
@@ -22,17 +23,21 @@ void check_only(const CLI::App& app, const std::string& name) {
 }
 
 int show_status(const std::string& directory, Format format) {
-  const auto text = ask_status(directory, format);
+  std::error_code unseen;
+  const bool is_there =
+      std::filesystem::status(directory, unseen).type() != std::filesystem::file_type::not_found;
+  const auto text = is_there ? ask_status(directory, format) : std::nullopt;
   if (text) {
     print_now(*text);
     return kExitOk;
   }
-  const std::string holder = holder_of(directory);
+  const std::string holder = is_there ? holder_of(directory) : "";
   if (holder.empty())
     fail(ErrorKind::kIo,
-         "ask for the status of the run in {}: no run is there; give the checkpoint.dir of a run "
-         "that trains now, or its train.run_dir if it writes no checkpoints",
-         directory);
+         "ask for the status of the run in {}: {}; give the checkpoint.dir of a run that trains "
+         "now, "
+         "or its train.run_dir if it writes no checkpoints",
+         directory, is_there ? "no run is there" : "there is no such directory");
   fail(ErrorKind::kIo,
        "ask for the status of the run in {}: {} holds the directory but does not answer here; if "
        "that is another host, ask there; if train.run_dir is the directory, give checkpoint.dir",

@@ -44,7 +44,9 @@ void WatchedRun::watch(JobSettings& job) {
 }
 
 RunOptions WatchedRun::watched(RunOptions options) {
-  options.enters = [this](Activity activity, int64_t step) { enter(activity, step); };
+  options.enters = [this](Activity activity, int64_t step, uint64_t device_peak_bytes) {
+    enter(activity, step, device_peak_bytes);
+  };
   options.ends_step = [this](const StepMetrics& metrics, double seconds) {
     note(metrics, seconds);
   };
@@ -55,8 +57,8 @@ void WatchedRun::joined(const Communicator& communicator) {
   transport_ = communicator.transport_name();
 }
 
-void WatchedRun::enter(Activity activity, int64_t step) {
-  recorder_.enter_activity(activity, step);
+void WatchedRun::enter(Activity activity, int64_t step, uint64_t device_peak_bytes) {
+  recorder_.enter_activity(activity, step, device_peak_bytes);
   if (owns_directory_) return;
   owns_directory_ = true;
   if (!server_) return;
@@ -133,7 +135,6 @@ void WatchedRun::note(const StepMetrics& metrics, double seconds) {
   facts_.loss = result.loss;
   facts_.seconds_per_step = seconds;
   facts_.tokens_per_step = double(result.tokens);
-  facts_.device_peak_bytes = metrics.peak.total();
   facts_.step_ended = std::chrono::steady_clock::now().time_since_epoch().count();
   facts_.steps_done = result.step;
   ++facts_.steps_made;

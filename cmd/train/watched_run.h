@@ -37,7 +37,7 @@ class WatchedRun {
 
  private:
   void note(const StepMetrics& metrics, double seconds);
-  void enter(Activity activity, int64_t step);
+  void enter(Activity activity, int64_t step, uint64_t device_peak_bytes);
   void write(std::string error, std::optional<FailureVerdict> verdict,
              std::vector<ThreadStack> threads);
   [[nodiscard]] RankFailure describe(std::string error, std::optional<FailureVerdict> verdict);

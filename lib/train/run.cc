@@ -77,7 +77,7 @@ class Run {
 
   void enter(Activity activity) {
     trace_.enter(activity);
-    options_.enters(activity, trainer_.steps_done() + 1);
+    options_.enters(activity, trainer_.steps_done() + 1, backend_.device->tracker().peak().total());
   }
 
   void start() {
@@ -371,7 +371,7 @@ DirectoryClaim claim(const RunDirectories& directories, const RunOptions& option
   DirectoryClaim claim{{}, earlier_run_of(options)};
   do_on_rank_zero(communicator, [&] {
     claim = claim_directories(directories, earlier_run_of(options), options.jobs);
-    options.enters(Activity::kLoad, 0);
+    options.enters(Activity::kLoad, 0, 0);
   });
   if (options.jobs.empty()) return claim;
   const std::string found = gather_texts(communicator, std::to_string(int(claim.earlier)))[0];
@@ -385,7 +385,7 @@ RunSummary run_training(const RunConfig& config, Communicator& communicator, Bac
                         const RunOptions& options) {
   const RunDirectories directories = directories_of(config, options.metrics_path);
   DirectoryClaim claimed = claim(directories, options, communicator);
-  if (communicator.rank() != 0) options.enters(Activity::kLoad, 0);
+  if (communicator.rank() != 0) options.enters(Activity::kLoad, 0, 0);
   return Run(config, communicator, backend, options, directories, claimed).run();
 }
 

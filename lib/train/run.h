@@ -37,7 +37,8 @@ struct RunOptions {
   // step has come to, with a recent average of the seconds of a step. From this thread or from that
   // of a lane, one at a time. Not called before the directories are the job's;
   // rank 0 is the first to load.
-  std::function<void(Activity, int64_t step)> enters = [](Activity, int64_t) {};
+  std::function<void(Activity, int64_t step, uint64_t device_peak_bytes)> enters =
+      [](Activity, int64_t, uint64_t) {};
   std::function<void(const StepMetrics&, double seconds)> ends_step = [](const StepMetrics&,
                                                                          double) {};
 };

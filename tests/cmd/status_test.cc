@@ -80,6 +80,7 @@ TEST_CASE("a run tells how far it is and what each rank does", "[cmd]") {
     const json& row = status["ranks"][rank];
     CHECK((row["rank"] == rank && row["host"] == host_name()));
     CHECK(row["process"] == job.process_of(rank));
+    CHECK((row["host_peak_bytes"] > 1 << 20 && row["device_peak_bytes"] > 0));
     CHECK(std::ranges::count(std::vector<json>{"compute", "communication", "data"},
                              row["activity"]) == 1);
   }
@@ -137,7 +138,8 @@ TEST_CASE("where rank 0 is stopped, the question ends with its name", "[cmd]") {
 TEST_CASE("where no run is, there is no status", "[cmd]") {
   const GoldenRun run;
   const std::string nowhere = run.path("nothing");
-  CHECK(run_gxp({"train", "--status", nowhere}).code == 4);
+  const Outcome missing = run_gxp({"train", "--status", nowhere});
+  CHECK((missing.code == 4 && contains(missing.err, "no such directory; give")));
   std::filesystem::create_directory(nowhere);
   CHECK(run_gxp({"train", "--status", nowhere, "--resume"}).code == 2);
   CHECK(run_gxp({"train", run.path("run.toml"), "--status", nowhere}).code == 2);

@@ -110,10 +110,11 @@ TEST_CASE("what a rank does apart from its operations is in its record", "[colle
   CHECK((record_of(recorder).activity == Activity::kStart && record_of(recorder).step == 0));
   recorder.enter_activity(Activity::kData, 7);
   std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  recorder.enter_activity(Activity::kCompute, 7);
+  recorder.enter_activity(Activity::kCompute, 7, 4096);
   const FlightRecord record = record_of(recorder);
   CHECK((record.activity == Activity::kCompute && record.step == 7));
   CHECK((record.data_ns >= 2'000'000 && record.activity_since_ns <= record.taken_ns));
+  CHECK((record.host_peak_bytes > 1 << 20 && record.device_peak_bytes == 4096));
   CHECK(record.host_name == host_name());
 }
 
@@ -211,13 +212,14 @@ TEST_CASE("a file that is no flight record is refused with the reason", "[collec
       {"not a flight record", [](std::string& image) { image.resize(size_t{8} << 20); }},
       {"not a flight record", word(flight::kMagicAt, 0)},
       {"version 1", word(flight::kVersionAt, flight::join(1, 256))},
-      {"0 operations", word(flight::kVersionAt, flight::join(2, 0))},
-      {"4294967295 operations", word(flight::kVersionAt, flight::join(2, UINT32_MAX))},
+      {"0 operations", word(flight::kVersionAt, flight::join(3, 0))},
+      {"4294967295 operations", word(flight::kVersionAt, flight::join(3, UINT32_MAX))},
       {"rank 4 of 4", word(flight::kRankAt, flight::join(4, 4))},
       {"rank 0 of 0", word(flight::kRankAt, 0)},
       {"time", word(flight::kTakenAt, UINT64_MAX)},
       {"time", word(flight::kWallAt, uint64_t{1} << 62)},
       {"time", word(flight::kSinceAt, UINT64_MAX)},
+      {"size", word(flight::kDevicePeakAt, UINT64_MAX)},
       {"activity", word(flight::kActivityAt, kActivityNames.size())},
       {"activity", word(flight::kStepAt, UINT64_MAX)},
       {"", ring(flight::kStamp, 1)},           // killed while writing it

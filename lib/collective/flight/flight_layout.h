@@ -9,7 +9,7 @@
 namespace gxp::flight {
 
 inline constexpr uint64_t kMagic = 0x0000'594c'4650'5847;  // "GXPFLY"
-inline constexpr uint32_t kVersion = 2;
+inline constexpr uint32_t kVersion = 3;
 inline constexpr size_t kMaxCapacity = 65536;
 
 enum Header : size_t {
@@ -29,7 +29,9 @@ enum Header : size_t {
   kSinceAt = 578,
   kDataAt = 579,
   kHostNameAt = 580,
-  kRingAt = 588,
+  kHostPeakAt = 588,
+  kDevicePeakAt = 589,
+  kRingAt = 590,
 };
 inline constexpr size_t kHostWords = 8;  // of the identity, and of the name
 inline constexpr size_t kNames = 16;

@@ -32,6 +32,7 @@ namespace {
 
 constexpr uint64_t kMaxNs = uint64_t{1} << 62;  // so that differences of times do not overflow
 constexpr uint64_t kMaxSteps = uint64_t{1} << 62;
+constexpr uint64_t kMaxBytes = uint64_t{1} << 62;
 constexpr uint32_t kMaxWorldSize = 1 << 20;
 constexpr size_t kWordBytes = sizeof(uint64_t);
 
@@ -147,6 +148,9 @@ size_t check_header(std::string_view image, std::string_view source) {
                           flight::kDataAt}) {
     if (word_at(image, at) >= kMaxNs) refuse("a time is impossible");
   }
+  for (const size_t at : {flight::kHostPeakAt, flight::kDevicePeakAt}) {
+    if (word_at(image, at) >= kMaxBytes) refuse("a size is impossible");
+  }
   return capacity;
 }
 
@@ -232,6 +236,8 @@ FlightRecord parse_flight_record(std::string_view image, std::string_view source
   record.step = int64_t(word_at(image, flight::kStepAt));
   record.activity_since_ns = int64_t(word_at(image, flight::kSinceAt));
   record.data_ns = int64_t(word_at(image, flight::kDataAt));
+  record.host_peak_bytes = int64_t(word_at(image, flight::kHostPeakAt));
+  record.device_peak_bytes = int64_t(word_at(image, flight::kDevicePeakAt));
   record.wall_offset_ns =
       int64_t(word_at(image, flight::kWallAt)) - int64_t(word_at(image, flight::kMonotonicAt));
   read_groups(record, image);

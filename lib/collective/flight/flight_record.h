@@ -2,7 +2,7 @@
 // Read from a file, also one whose process was killed, or from bytes that a rank has sent. Neither
 // is trusted: lengths, versions and all fields are checked.
 //
-// The bytes: 64-bit words in the machine's order, 4704 + 64 * capacity bytes.
+// The bytes: 64-bit words in the machine's order, 4720 + 64 * capacity bytes.
 //   word  0       "GXPFLY", zero-padded, as a little-endian number
 //         1       version (low half), capacity: operations in the ring (high half)
 //         2       rank, world size
@@ -17,7 +17,9 @@
 //       576, 577  the rank's activity, and its training step (0: none yet)
 //       578, 579  CLOCK_MONOTONIC when the activity began; ns that the rank has waited for data
 //       580-587   the host's name, zero-padded
-//       588-      the ring: operation n lies in slot n % capacity, eight words each:
+//       588, 589  most bytes so far: of the host's memory, resident, when these bytes were taken (0 in a
+//                 file); of the device's memory, when the activity began
+//       590-      the ring: operation n lies in slot n % capacity, eight words each:
 //          0  2n + 1 while it is being written, 2n + 2 afterwards, 0: empty
 //          1  entered, ns of CLOCK_MONOTONIC; bit 0: exact, else up to one clock tick early
 //          2  left, the same; 0: not yet; 2: microseconds after it was entered; bit 63: it failed
@@ -92,6 +94,8 @@ struct FlightRecord {
   int64_t step = 0;                    // that the rank is in; 0: none yet
   int64_t activity_since_ns = 0;       // by the clock of the entries
   int64_t data_ns = 0;                 // waited for data so far
+  int64_t host_peak_bytes = 0;         // resident in the host's memory; 0: not known
+  int64_t device_peak_bytes = 0;       // of the device's; 0: none
   int64_t taken_ns = 0;                // by the clock of the entries; ages count from here
   int64_t wall_offset_ns = 0;          // CLOCK_REALTIME - CLOCK_MONOTONIC
   std::vector<FlightEntry> entries{};  // oldest first

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -124,12 +125,14 @@ void FlightRecorder::begin(const Rest& rest, Deadline::Clock::time_point time) n
   put(entry_ + flight::kStamp, 2 * number + 2);
 }
 
-void FlightRecorder::enter_activity(Activity activity, int64_t number) noexcept {
+void FlightRecorder::enter_activity(Activity activity, int64_t number,
+                                    uint64_t device_peak_bytes) noexcept {
   const uint64_t time = read_clock(CLOCK_MONOTONIC);
   if (words_[flight::kActivityAt] == uint64_t(Activity::kData))
     put(words_ + flight::kDataAt, words_[flight::kDataAt] + time - words_[flight::kSinceAt]);
   put(words_ + flight::kSinceAt, time);
   put(words_ + flight::kStepAt, uint64_t(number));
+  put(words_ + flight::kDevicePeakAt, device_peak_bytes);
   put(words_ + flight::kActivityAt, uint64_t(activity));
 }
 
@@ -173,6 +176,9 @@ std::string FlightRecorder::image() const {
   const flight::Words before = copy();
   flight::Words middle = copy();
   const flight::Words after = copy();
+  rusage use{};
+  ::getrusage(RUSAGE_SELF, &use);
+  middle[flight::kHostPeakAt] = uint64_t(use.ru_maxrss) * 1024;
   middle[flight::kTakenAt] = read_clock(CLOCK_MONOTONIC);
   return flight::settle(before, std::move(middle), after);
 }

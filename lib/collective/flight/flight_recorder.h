@@ -68,7 +68,8 @@ class FlightRecorder {
   void done() noexcept { put(entry_ + flight::kLeft, now(left_tick_)); }
   void failed() noexcept { put(entry_ + flight::kLeft, now(left_tick_) | flight::kFailed); }
   // The rank does something else from now on, in its training step `number`; 0: before the first.
-  void enter_activity(Activity activity, int64_t number) noexcept;
+  // Its device has held so many bytes at most until now.
+  void enter_activity(Activity activity, int64_t number, uint64_t device_peak_bytes = 0) noexcept;
 
   // The rank that step() named last in this operation; -1: none. For the writer.
   [[nodiscard]] int waits_for() const noexcept {

@@ -1,7 +1,5 @@
 #include "lib/job/status/status_report.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -25,13 +23,21 @@ const FlightEntry* running(const RankReport& rank) {
 
 double seconds(int64_t ns) { return double(std::max<int64_t>(ns, 0)) / double(kNsPerS); }
 
-void add_progress(Report& report, const TrainingFacts& facts) {
+Cell bytes_or_none(int64_t bytes) { return bytes > 0 ? Cell(bytes) : Cell(); }
+
+Cell host_peak(const RankReport& rank) {
+  return rank.record ? bytes_or_none(rank.record->host_peak_bytes) : Cell();
+}
+
+Cell device_peak(const RankReport& rank) {
+  return rank.record ? bytes_or_none(rank.record->device_peak_bytes) : Cell();
+}
+
+void add_progress(Report& report, const TrainingFacts& facts, const RankReport& rank_0) {
   const double per_step = facts.seconds_per_step;
   const int64_t done = facts.steps_done;
   const std::chrono::steady_clock::time_point ended{
       std::chrono::steady_clock::duration(facts.step_ended.load())};
-  rusage use{};
-  ::getrusage(RUSAGE_SELF, &use);
   const auto add = [&](Column column, Cell value) {
     report.facts.push_back({std::move(column), std::move(value)});
   };
@@ -44,10 +50,8 @@ void add_progress(Report& report, const TrainingFacts& facts) {
     add({"loss"}, facts.loss.load());
     add({"since_step_s", "since last step, s"}, seconds_since(ended));
   }
-  add({"host_peak_bytes", "host memory, peak", Style::kBytes}, int64_t{use.ru_maxrss} * 1024);
-  if (facts.device_peak_bytes > 0)
-    add({"device_peak_bytes", "device memory, peak", Style::kBytes},
-        int64_t(facts.device_peak_bytes));
+  add({"host_peak_bytes", "host memory of rank 0, peak", Style::kBytes}, host_peak(rank_0));
+  add({"device_peak_bytes", "device memory of rank 0, peak", Style::kBytes}, device_peak(rank_0));
 }
 
 void add_ranks(Report& report, const JobAnswers& answers) {
@@ -59,7 +63,9 @@ void add_ranks(Report& report, const JobAnswers& answers) {
                                             {"activity_s", "for s"},
                                             {"operation"},
                                             {"operation_s", "for s"},
-                                            {"waits_for", "waits for rank"}});
+                                            {"waits_for", "waits for rank"},
+                                            {"host_peak_bytes", "host peak", Style::kBytes},
+                                            {"device_peak_bytes", "device peak", Style::kBytes}});
   for (size_t i = 0; i < answers.ranks.size(); ++i) {
     const RankReport& rank = answers.ranks[i];
     const ProcessPlace process = answers.place_of(int(i));
@@ -72,7 +78,8 @@ void add_ranks(Report& report, const JobAnswers& answers) {
         record ? Cell(seconds(record->taken_ns - record->activity_since_ns)) : Cell(),
         entry != nullptr ? Cell(describe(*entry)) : Cell(),
         entry != nullptr ? Cell(seconds(record->taken_ns - entry->entered_ns)) : Cell(),
-        entry != nullptr && entry->waits_for >= 0 ? Cell(int64_t{entry->waits_for}) : Cell());
+        entry != nullptr && entry->waits_for >= 0 ? Cell(int64_t{entry->waits_for}) : Cell(),
+        host_peak(rank), device_peak(rank));
   }
 }
 
@@ -139,7 +146,7 @@ ProcessPlace JobAnswers::place_of(int rank) const {
 
 Report describe_job(const TrainingFacts& facts, const JobAnswers& answers) {
   Report report{.schema = "gxp.train-status/1"};
-  add_progress(report, facts);
+  add_progress(report, facts, answers.ranks.front());
   report.facts.push_back(
       {{"waiting", "the ranks wait for"}, describe_waits(answers.ranks, facts.seconds_per_step)});
   add_ranks(report, answers);

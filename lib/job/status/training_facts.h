@@ -16,7 +16,6 @@ struct TrainingFacts {
   std::atomic<double> loss = NAN;
   std::atomic<double> seconds_per_step = 0;  // a recent average; 0: no step has ended
   std::atomic<double> tokens_per_step = 0;
-  std::atomic<uint64_t> device_peak_bytes = 0;
   std::atomic<std::chrono::steady_clock::rep> step_ended = 0;  // when the last one did
 };
 
