@@ -289,15 +289,8 @@ culprit() {
       echo "\(connect to \|join \)\?rank $ranks\|host 0"
       ;;
     clock-*) echo "rank $((ahead * per_host))" ;;
-    *) echo "\(connect to \|join \)\?${who/-/ }$(neighbour "$1")" ;;
+    *) echo "\(connect to \|join \)\?${who/-/ }" ;;
   esac
-}
-# Rank 0 knows nothing yet of a rank that was killed before it has joined, but hears that its neighbour on that host, which
-# has joined, was ended by the launcher there.
-neighbour() {
-  local rank=${who#rank-}
-  [[ $kind-$phase != @(kill|oom)-@(joining|connecting|restarting) || $per_host == 4 || $1 == $((rank / 2)) ]] ||
-    echo "\|rank $((rank ^ 1))"
 }
 # What the launcher of HOST has said of the attempt that the fault strikes.
 said() { if [[ $phase == restarting ]]; then sed '1,/warn restart 1/d' err$1; else cat err$1; fi; }

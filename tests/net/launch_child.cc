@@ -68,6 +68,19 @@ int fail_one(const RankIdentity& identity, const Arguments& arguments) {
   return 5;
 }
 
+// Rank 1 fails in the way HOW (a signal's number, or "exit") and does not join the others.
+int fail_early(const RankIdentity& identity, const Arguments& arguments) {
+  if (identity.rank == 1) {
+    if (arguments.at(0) != "exit") std::raise(std::stoi(arguments.at(0)));
+    std::cerr << "gxp: error: no such file\n";
+    return 4;
+  }
+  Rendezvous job = join();
+  const auto verdict = job.store->wait_verdict(Deadline::after(20s));
+  if (verdict) std::cerr << "verdict " << verdict->rank << ": " << verdict->reason << "\n";
+  return 5;
+}
+
 // Rank 1 exits with 4; rank 0 ignores SIGTERM and never ends.
 int stubborn(const RankIdentity& identity, const Arguments&) {
   std::signal(SIGTERM, SIG_IGN);
@@ -160,9 +173,10 @@ struct Behaviour {
   int (*run)(const RankIdentity&, const Arguments&);
 };
 constexpr Behaviour kBehaviours[] = {
-    {"rendezvous", rendezvous},       {"fail_one", fail_one},   {"stubborn", stubborn},
-    {"await_signals", await_signals}, {"flood", flood},         {"stop_itself", stop_itself},
-    {"tell_cpus", tell_cpus},         {"be_traced", be_traced}, {"fail_in_turn", fail_in_turn}};
+    {"rendezvous", rendezvous},    {"fail_one", fail_one},           {"fail_early", fail_early},
+    {"stubborn", stubborn},        {"await_signals", await_signals}, {"flood", flood},
+    {"stop_itself", stop_itself},  {"tell_cpus", tell_cpus},         {"be_traced", be_traced},
+    {"fail_in_turn", fail_in_turn}};
 
 int behave(const Arguments& arguments) {
   const RankIdentity identity = identity_from(process_environment());

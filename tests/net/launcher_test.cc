@@ -95,6 +95,16 @@ TEST_CASE("the rank that fails is named and decides the exit code", "[net]") {
   CHECK_FALSE(contains(launch.errors, "sending SIGTERM"));
 }
 
+TEST_CASE("a rank that ends before it joins is named to the others, with the reason", "[net]") {
+  const auto [how, reason] = GENERATE(table<std::string, std::string>(
+      {{"9", "it was killed by signal 9 (SIGKILL)"}, {"exit", "no such file"}}));
+  Launch launch({"3", "1", "20000", "fail_early", how});
+  CHECK(launch.end() == (how == "exit" ? 4 : 5));
+  CAPTURE(launch.errors);
+  for (const int rank : {0, 2})
+    CHECK(contains(launch.errors, fmt::format("[rank {}] verdict 1: {}", rank, reason)));
+}
+
 TEST_CASE("a rank that does not end after another's failure is killed", "[net]") {
   Launch launch({"2", "1", "100", "stubborn"});
   CHECK(launch.end() == 4);

@@ -215,6 +215,20 @@ TEST_CASE("a rank's own failure and an accusation reach all ranks with their rea
   }
 }
 
+TEST_CASE("the end of a rank counts as told by others only if it has not joined", "[net]") {
+  const Job job(3);
+  const auto first = job.join(0);
+  const auto second = job.join(1);
+  const auto tell_end_of = [&](int rank) {
+    Store::report_absence(job.endpoint, rank, 3, job.secret, "it was killed", soon());
+  };
+  tell_end_of(1);
+  CHECK_FALSE(first->verdict());
+  tell_end_of(2);
+  CHECK((culprit(*first) == 2 && culprit(*second) == 2));
+  CHECK(first->verdict()->reason == "it was killed");
+}
+
 TEST_CASE("those who wait for a value are woken by a failure", "[net]") {
   const Job job(2);
   const auto first = job.join(0);

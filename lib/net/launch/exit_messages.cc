@@ -15,6 +15,7 @@ constexpr std::string_view kStart = "gxp: error: ";
 std::string without_question(const std::string& cause, int culprit) {
   constexpr std::string_view kQuestion = "; was it killed?";
   const std::string name = fmt::format("rank {}:", culprit);
+  if (cause.starts_with(name + " it was killed by signal")) return "";  // the launcher's report
   const size_t question = cause.find(kQuestion);
   if (!cause.starts_with(name) || question == std::string::npos) return cause;
   const std::string rest = cause.substr(question + kQuestion.size());
@@ -44,8 +45,9 @@ bool ExitMessages::take(int rank, std::string_view line) {
   return true;
 }
 
-bool ExitMessages::has(int rank) const {
-  return std::ranges::any_of(all_, [rank](const Message& message) { return message.rank == rank; });
+std::string ExitMessages::cause_of(int rank) const {
+  const auto first = std::ranges::find(all_, rank, &Message::rank);
+  return first == all_.end() ? "" : first->cause;
 }
 
 std::optional<int> ExitMessages::blamed_by(int rank) const {

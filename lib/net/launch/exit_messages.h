@@ -17,7 +17,10 @@ class ExitMessages {
   bool take(int rank, std::string_view line);
 
   // Whether a line of `rank` was taken.
-  [[nodiscard]] bool has(int rank) const;
+  [[nodiscard]] bool has(int rank) const { return !cause_of(rank).empty(); }
+
+  // The cause of the first line of `rank`; "": there is none.
+  [[nodiscard]] std::string cause_of(int rank) const;
 
   // The rank because of which `rank` has failed, by its line; nothing: the line names none.
   [[nodiscard]] std::optional<int> blamed_by(int rank) const;

@@ -57,12 +57,10 @@ bool JobOutcome::came_from_outside(uint64_t oom_kills) const {
   return culprit_was_killed() && WTERMSIG(status_) == SIGKILL && oom_kills == 0;
 }
 
-std::string JobOutcome::describe(uint64_t oom_kills) const {
-  if (!culprit_was_killed())
-    return fmt::format("rank {} exited with code {}", culprit_, WEXITSTATUS(status_));
+std::string JobOutcome::describe_end(uint64_t oom_kills) const {
+  if (!culprit_was_killed()) return fmt::format("exited with code {}", WEXITSTATUS(status_));
   const int signal = WTERMSIG(status_);
-  std::string text =
-      fmt::format("rank {} was killed by signal {} ({})", culprit_, signal, signal_name(signal));
+  std::string text = fmt::format("was killed by signal {} ({})", signal, signal_name(signal));
   if (signal != SIGKILL || oom_kills == 0) return text;
   const auto limit = Cgroups().memory_bytes();
   return text + fmt::format(
@@ -70,6 +68,10 @@ std::string JobOutcome::describe(uint64_t oom_kills) const {
                     "the memory, or make the run smaller",
                     oom_kills,
                     limit ? fmt::format(", and the cgroup allows {}", format_bytes(*limit)) : "");
+}
+
+std::string JobOutcome::describe(uint64_t oom_kills) const {
+  return fmt::format("rank {} {}", culprit_, describe_end(oom_kills));
 }
 
 int JobOutcome::exit_code() const {

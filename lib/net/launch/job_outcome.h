@@ -38,8 +38,10 @@ class JobOutcome {
   [[nodiscard]] bool culprit_was_killed() const { return failure_ == Failure::kKilled; }
   // Whether the culprit's failure may still turn out to be the consequence of another rank's.
   [[nodiscard]] bool may_be_consequence() const { return failure_ == Failure::kLostPeer; }
-  // "rank 3 was killed by signal 11 (SIGSEGV)". `oom_kills`: of processes here that the OOM killer
-  // has ended for want of memory since the ranks started, Cgroups::oom_kills().
+  // How the culprit ended: "was killed by signal 11 (SIGSEGV)". `oom_kills`: of processes here that
+  // the OOM killer has ended for want of memory since the ranks started, Cgroups::oom_kills().
+  [[nodiscard]] std::string describe_end(uint64_t oom_kills = 0) const;
+  // The same, after "rank 3 ".
   [[nodiscard]] std::string describe(uint64_t oom_kills = 0) const;
   // As launch() returns it.
   [[nodiscard]] int exit_code() const;

@@ -11,6 +11,8 @@
 #include "lib/base/cgroup.h"
 #include "lib/base/error.h"
 #include "lib/base/running_time.h"
+#include "lib/base/thread.h"
+#include "lib/net/launch/absence_report.h"
 #include "lib/net/store/rank_list.h"
 
 namespace gxp {
@@ -49,6 +51,7 @@ void RankLauncher::run(const Attempt& attempt, const Environment& environment) {
   may_grow_ = attempt.may_grow;
   // ends: when the last rank does; escalate() ends those that are late after a failure
   while (any_running()) serve();
+  end_report();
   if (outcome_.killed_by_stop_signal()) await_own_signal();
   for (ChildProcess& rank : ranks_) finish_output(rank);
   announce();
@@ -89,9 +92,12 @@ int RankLauncher::finish() {
 
 void RankLauncher::start_ranks(const Attempt& attempt, const Environment& environment) {
   const int first = options_.host_index * options_.nproc;
-  for (int local = 0; local < options_.nproc; ++local)
-    ranks_.emplace_back(
-        first + local, rank_program(options_, environment, attempt, local, signals_.former_mask()));
+  for (int local = 0; local < options_.nproc; ++local) {
+    const auto program =
+        rank_program(options_, environment, attempt, local, signals_.former_mask());
+    environments_.push_back(program.environment);
+    ranks_.emplace_back(first + local, program);
+  }
 }
 
 bool RankLauncher::any_running() const {
@@ -194,6 +200,35 @@ void RankLauncher::reap() {
     finish_output(rank);
     outcome_.add(rank, *status);
   }
+  report_culprit();
+}
+
+void RankLauncher::report_culprit() {
+  const bool stops = outcome_.killed_by_stop_signal() || outcome_.stopped();
+  const int culprit = outcome_.culprit();
+  if (report_.joinable() || !outcome_.failed_at() || outcome_.may_be_consequence() || stops ||
+      culprit == 0)
+    return;
+  std::string reason = outcome_.culprit_was_killed() ? "" : exit_messages_.cause_of(culprit);
+  if (reason.empty()) reason = "it " + outcome_.describe_end(oom_kills() - oom_kills_before_);
+  // Where no rank is left to lose the others, there is no other end to wait for.
+  const auto at_least = options_.nproc > 1 ? 0ms : 200ms;
+  const Environment& environment =
+      environments_[size_t(culprit - options_.host_index * options_.nproc)];
+  report_ = start_thread("gxp-report",
+                         [this, reason, at_least, &environment](const std::stop_token& stop) {
+                           report_absence(environment, reason, at_least, stop);
+                           reported_ = true;
+                         });
+}
+
+// This thread's look at the clock is what lets the other's time pass.
+void RankLauncher::end_report() {
+  if (!report_.joinable()) return;
+  report_.request_stop();
+  std::vector<pollfd> none;
+  while (!reported_) wait_for(none, 5);  // ends: report_absence() does, soon after it is told to
+  report_.join();
 }
 
 void RankLauncher::announce() {

@@ -4,11 +4,13 @@
 
 #include <poll.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <list>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "lib/base/environment.h"
@@ -39,6 +41,9 @@ struct LauncherStreams {
 class RankLauncher {
  public:
   RankLauncher(const LaunchOptions& options, LauncherStreams& streams);
+  ~RankLauncher() { end_report(); }
+  RankLauncher(const RankLauncher&) = delete;
+  RankLauncher& operator=(const RankLauncher&) = delete;
 
   // Starts them and returns when all have ended. Call once.
   void run(const Attempt& attempt, const Environment& environment);
@@ -90,6 +95,10 @@ class RankLauncher {
   int exit_code();
 
   void reap();
+
+  // Of the first rank that has failed by itself.
+  void report_culprit();
+  void end_report();
 
   // Names the culprit, once: by its own message, if it has left one.
   void announce();
@@ -150,6 +159,9 @@ class RankLauncher {
   std::string results_;  // held back
   Output& out_;
   Output& err_;
+  std::vector<Environment> environments_;  // of the ranks here
+  std::atomic<bool> reported_ = false;
+  std::jthread report_;  // report_absence(), which then sets reported_
 };
 
 }  // namespace gxp

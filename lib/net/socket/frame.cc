@@ -45,7 +45,7 @@ std::optional<Frame> take_frame(std::string_view in, size_t* offset, size_t max_
   const uint8_t* header = bytes_of(rest);
   const size_t key_bytes = size_t{header[1]} | size_t{header[2]} << 8;
   const size_t value_bytes = load_u32(header + 3);
-  if (header[0] < uint8_t(FrameType::kJoin) || header[0] > uint8_t(FrameType::kState) ||
+  if (header[0] < uint8_t(FrameType::kJoin) || header[0] > uint8_t(FrameType::kAbsent) ||
       key_bytes > kMaxKeyBytes || value_bytes > max_value_bytes)
     fail(ErrorKind::kPeer, "read a store message: malformed (kind {}, key {} B, value {} B)",
          int{header[0]}, key_bytes, value_bytes);

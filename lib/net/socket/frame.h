@@ -46,6 +46,7 @@ enum class FrameType : uint8_t {
   kGoodbye,
   kInquire,
   kState,
+  kAbsent,
 };
 
 struct Frame {

@@ -46,7 +46,7 @@ void check_size(std::string_view what, std::string_view key, std::string_view va
 
 Store::Store(const Endpoint& server, int rank, int world_size, const Secret& secret,
              Deadline deadline, Deadline::Duration silence)
-    : server_(server), rank_(rank), world_size_(world_size) {
+    : Store(server, rank, world_size) {
   const int server_rank = authenticate(secret, deadline, silence);
   if (server_rank != 0)
     fail(ErrorKind::kPeer, "rendezvous at {}: rank {} answered instead of rank 0",
@@ -56,6 +56,17 @@ Store::Store(const Endpoint& server, int rank, int world_size, const Secret& sec
 }
 
 Store::~Store() { stop(); }
+
+void Store::report_absence(const Endpoint& server, int rank, int world_size, const Secret& secret,
+                           std::string_view reason, Deadline deadline) {
+  Store store(server, rank, world_size);
+  store.authenticate(secret, deadline, kUsualSilence);
+  const std::string text(reason.substr(0, kMaxValueBytes));
+  store.send({FrameType::kAbsent, "", text, 0, 0}, deadline);
+  // Until the server has taken it in, and closes.
+  while (wait_ready(store.socket_.get(), POLLIN, deadline) && store.receive()) {
+  }
+}
 
 std::string Store::server_name() const { return fmt::format("rank 0 at {}", to_string(server_)); }
 

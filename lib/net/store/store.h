@@ -46,6 +46,11 @@ class Store {
   [[nodiscard]] int rank() const { return rank_; }
   [[nodiscard]] int world_size() const { return world_size_; }
 
+  // In place of a rank that has ended: if it had not joined, `reason` is the verdict. Throws kPeer
+  // if rank 0 does not answer, or has another secret.
+  static void report_absence(const Endpoint& server, int rank, int world_size, const Secret& secret,
+                             std::string_view reason, Deadline deadline);
+
   // Adds `prefix` to all keys and names from now on, so that they do not collide with earlier ones.
   // All ranks call it with the same prefix, while no other call is under way.
   void begin_keys_with(std::string prefix) { prefix_ = std::move(prefix); }
@@ -100,6 +105,8 @@ class Store {
   void close() noexcept;
 
  private:
+  Store(const Endpoint& server, int rank, int world_size)
+      : server_(server), rank_(rank), world_size_(world_size) {}
   [[nodiscard]] Fd connect(Deadline deadline) const;
   int authenticate(const Secret& secret, Deadline deadline, Deadline::Duration silence);
   void join(Deadline deadline);

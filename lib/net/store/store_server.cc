@@ -111,7 +111,7 @@ class StoreServer::Loop {
   // Waits for work until the deadline, if there is one, and does what there is.
   void serve(std::optional<Deadline> deadline) {
     for (StoreConnection* client : clients_.wait(earliest(deadline))) serve_client(*client);
-    if (joined_ == world_size_) clients_.stop_listening();
+    if (int(joined_.size()) == world_size_) clients_.stop_listening();
     if (grace_ && grace_->expired()) settle_accusations();
     if (inquiry_) advance_inquiry();
     advance_survey();
@@ -161,6 +161,7 @@ class StoreServer::Loop {
   }
 
   void join(StoreConnection& client, const Frame& frame) {
+    if (frame.type == FrameType::kAbsent) return take_absence(client, frame.value);
     std::string why;
     if (frame.type != FrameType::kJoin)
       why = "it did not ask to join";
@@ -178,11 +179,19 @@ class StoreServer::Loop {
       return;
     }
     client.member = true;
-    ++joined_;
+    joined_.insert(client.rank());
     members_[client.rank()] = &client;
     note_members();
     client.send({FrameType::kWelcome, "", "", 0, 0});
     if (cause_.verdict()) send_verdict(client);
+  }
+
+  // The end of a rank that has joined is known by its connection.
+  void take_absence(StoreConnection& client, const std::string& reason) {
+    client.leaving = true;
+    if (client.rank() >= world_size_ || joined_.contains(client.rank())) return;
+    cause_.report(client.rank(), client.rank(), reason);
+    follow_cause();
   }
 
   void handle(StoreConnection& client, const Frame& frame) {
@@ -369,7 +378,7 @@ class StoreServer::Loop {
   const int world_size_;
   std::map<int, StoreConnection*> members_;  // joined and not departed
   std::set<int> departed_;                   // said goodbye
-  int joined_ = 0;                           // ranks that ever have
+  std::set<int> joined_;                     // ranks that ever have
   StoreTable table_;
   BlameTracker cause_;
   bool pushed_ = false;            // the verdict has been sent

@@ -8,7 +8,8 @@
 //
 // The verdict. The first cause of a failure is recorded once and pushed to all ranks, also to those
 // that join later. Evidence, best first:
-//   - a rank whose connection ends without goodbye, or that reports itself: the verdict at once;
+//   - a rank whose connection ends without goodbye, that reports itself, or that has ended before
+//     it joined, as its launcher says: the verdict at once;
 //   - a rank that accuses another: it may be a consequence seen before its cause, so 100 ms are
 //     left for better evidence; then the accused is the culprit or, if it has accused another
 //     rank itself, that one, and so on.
