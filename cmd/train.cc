@@ -20,6 +20,7 @@
 #include "lib/config/load.h"
 #include "lib/config/print.h"
 #include "lib/data/data_files.h"
+#include "lib/job/early_end.h"
 #include "lib/train/run_data.h"
 
 namespace gxp {
@@ -74,11 +75,7 @@ void print_launch(const TrainOptions& options, const RunConfig& run) {
                                   .master = launch.master}));
 }
 
-int run(TrainOptions& options) {
-  if (options.config_path.empty() && options.exchange.import_path.empty())
-    fail(ErrorKind::kUsage, "RUN.toml is required");
-  const Environment environment = process_environment();
-  place_host(options.launch, environment);
+int run_placed(TrainOptions& options, const Environment& environment) {
   if (options.exchange.is_given()) return exchange(options);
   const bool trains = !options.evaluate && options.generation.count == 0;
   LoadedConfig config = load_config(options.config_path, options.sets, environment, trains);
@@ -122,6 +119,15 @@ int run(TrainOptions& options) {
   options.run.stop_signal = stop_signal;
   connect_to_launcher(options, environment);
   return train_on_rank(options, config.run, job, planned, environment);
+}
+
+int run(TrainOptions& options) {
+  if (options.config_path.empty() && options.exchange.import_path.empty())
+    fail(ErrorKind::kUsage, "RUN.toml is required");
+  const Environment environment = process_environment();
+  place_host(options.launch, environment);
+  return telling_others(options.launch, environment,
+                        [&] { return run_placed(options, environment); });
 }
 
 }  // namespace

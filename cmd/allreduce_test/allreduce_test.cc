@@ -15,6 +15,7 @@
 #include "lib/collective/communicator.h"
 #include "lib/collective/engine/table/engines.h"
 #include "lib/config/load.h"
+#include "lib/job/early_end.h"
 #include "lib/job/gpu_ranks.h"
 #include "lib/tools/colltest/result_report.h"
 #include "lib/tools/colltest/runner.h"
@@ -131,9 +132,7 @@ int run_measurement(const Options& options, const JobSettings& job, const Enviro
   return kExitOk;
 }
 
-int run(const CLI::App& app, Options& options) {
-  const Environment environment = process_environment();
-  place_host(options.launch, environment);
+int run_placed(const CLI::App& app, Options& options, const Environment& environment) {
   const JobSettings job =
       job_settings(options, app, load_comm_config(options.comm_sets, environment));
   check_modes(options);
@@ -158,6 +157,13 @@ int run(const CLI::App& app, Options& options) {
     return kExitOk;
   }
   return run_measurement(options, job, environment, identity, cases);
+}
+
+int run(const CLI::App& app, Options& options) {
+  const Environment environment = process_environment();
+  place_host(options.launch, environment);
+  return telling_others(options.launch, environment,
+                        [&] { return run_placed(app, options, environment); });
 }
 
 }  // namespace

@@ -3,11 +3,14 @@
 #include <filesystem>
 #include <functional>
 #include <limits>
+#include <memory>
 
 #include "lib/base/error.h"
+#include "lib/net/socket/socket.h"
 #include "tests/catch.h"
 #include "tests/cmd/golden_run.h"
 #include "tests/cmd/reserved_port.h"
+#include "tests/error_of.h"
 
 namespace gxp {
 namespace {
@@ -342,6 +345,33 @@ TEST_CASE("a host that never comes is named by its ranks", "[cmd]") {
                 {"rank 2", "3", "did not reach"});
   check_failure(run.run(on_host(1, port.master()), with_secret(kSecret)), 5,
                 {"connect to rank 0 at " + port.master(), "is its process running"});
+}
+
+TEST_CASE("what is missing on one host is told on the other at once", "[cmd]") {
+  const bool has_launcher = GENERATE(true, false);
+  const ReservedPort port;
+  const Endpoint master = parse_endpoint(port.master());
+  const GoldenRun run, other_run;
+  const auto start = [&](const GoldenRun& of, int host, const Arguments& more = {}) {
+    const std::string number = std::to_string(host);
+    Surroundings shell = with_secret(kSecret);
+    if (!has_launcher)
+      shell.environment.insert({{"RANK", number},
+                                {"LOCAL_RANK", number},
+                                {"WORLD_SIZE", "2"},
+                                {"MASTER_ADDR", master.host},
+                                {"MASTER_PORT", std::to_string(master.port)}});
+    const Arguments arguments = has_launcher ? on_host(host, port.master(), "50", more) : more;
+    return std::make_unique<Process>(gxp_argv(of.train(arguments)), shell);
+  };
+  const auto first = start(run, 0);
+  REQUIRE(poll_until([&] {
+    return error_of([&] { connect_tcp(master, "rank 0", Deadline::after({})); }).message.empty();
+  }));
+  const std::string missing = other_run.path("missing.txt");
+  const auto second = start(other_run, 1, set("data.train", "[\"" + missing + "\"]"));
+  check_failure(second->end(), 4, {missing, "No such file"});
+  check_failure(first->end(), 5, {"rank 1: ", missing, "No such file"});
 }
 
 TEST_CASE("hosts with different secrets are both told so", "[cmd]") {
