@@ -122,6 +122,27 @@ TEST_CASE("of two equal merges the later one counts", "[text]") {
   CHECK(ids_of(*tokenizer, "aab") == std::vector<int32_t>{4, 1});
 }
 
+// Expected: tokenizers 0.23.3.
+TEST_CASE("white space that two added tokens take is the first one's", "[text]") {
+  const auto [flags, text, expected] =
+      GENERATE(table<std::string, std::string, std::vector<int32_t>>({
+          {R"("rstrip": true)", "a \n\nb", {0, 3, 4, 4, 1}},
+          {R"("lstrip": true)", "a \n\nb", {0, 4, 4, 1}},
+          {R"("lstrip": true, "rstrip": true)", "a \n\nb", {0, 4, 1}},
+          {R"("lstrip": true, "rstrip": true)", "a\n \n b", {0, 4, 1}},
+      }));
+  const auto tokenizer =
+      small_tokenizer(R"({"added_tokens": [{"id": 4, "content": "\n", )" + flags + "}]}");
+  CHECK(ids_of(*tokenizer, text) == expected);
+}
+
+TEST_CASE("a text whose added token begins behind its end is refused", "[text]") {
+  const auto tokenizer = small_tokenizer(R"({"added_tokens": [
+      {"id": 4, "content": "<s>", "rstrip": true}, {"id": 5, "content": "\n", "lstrip": true}]})");
+  CHECK(ids_of(*tokenizer, "<s>\na") == std::vector<int32_t>{4, 0});
+  CHECK(error_of([&] { ids_of(*tokenizer, "<s>\n\na"); }).says("belongs to the one before it"));
+}
+
 TEST_CASE("vocab.json with merges.txt is the tokenizer.json beside it", "[text]") {
   const TemporaryDirectory directory;
   for (const char* name :

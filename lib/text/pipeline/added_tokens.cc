@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lib/base/error.h"
 #include "lib/text/unicode/char_class.h"
 #include "lib/text/unicode/characters.h"
 
@@ -69,8 +70,13 @@ void AddedTokens::cut(std::string_view text, std::vector<TextPiece>& out) const 
     }
     if (found.token->strips_right)
       while (end < text.size() && is_of(text, end, kSpace)) end += character_at(text, end).length;
+    if (begin > end)
+      fail(ErrorKind::kCorrupt,
+           "the white space at the left of the added token '{}' belongs to the one before it, "
+           "beyond its end; the tokenizers library refuses such a text, too",
+           found.token->content);
     if (done < begin) out.push_back({done, begin, {}});
-    out.push_back({begin, end, found.token->id});
+    if (begin < end) out.push_back({begin, end, found.token->id});
     done = end;
   }
   if (done < text.size()) out.push_back({done, text.size(), {}});

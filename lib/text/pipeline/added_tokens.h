@@ -32,7 +32,8 @@ class AddedTokens {
   // Of two with one content the first counts.
   explicit AddedTokens(std::vector<AddedToken> tokens);
   // Appends the tokens in the text, from the left, the longest of those that begin at one place, and
-  // what lies between them. Pieces may overlap: white space that a token takes may begin the next.
+  // what lies between them. Pieces may overlap: white space that a token takes may begin the next. A
+  // token is none whose white space at its left, which another one has taken, is all that it is.
   // Cost: linear, times the longest content where tokens look alike.
   void cut(std::string_view text, std::vector<TextPiece>& out) const;
   [[nodiscard]] bool empty() const { return tokens_.empty(); }
