@@ -19,6 +19,31 @@ JinjaDict message_of(std::string_view role, std::string_view content) {
   return message;
 }
 
+void refuse_media(const JinjaDict& object, const std::string& place) {
+  for (const char* name : {"image", "images", "video", "videos", "audio", "audios"})
+    if (const JinjaValue* value = find_member(object, name); value != nullptr && is_true(*value))
+      fail(ErrorKind::kCorrupt, "{} has '{}'; only text is supported", place, name);
+}
+
+// What other programs read beside the messages, and what would be left out in silence.
+void refuse_unread(const JinjaDict& object, const std::string& where) {
+  const auto refuse = [&](const char* name, std::string_view remedy) {
+    fail(ErrorKind::kCorrupt, "{}: there is '{}', which gxp does not read; {}", where, name,
+         remedy);
+  };
+  refuse_media(object, where + ": the example");
+  for (const char* name : {"system_prompt", "system_message"})
+    if (const JinjaValue* value = find_member(object, name); value != nullptr && is_true(*value))
+      refuse(name, "name it system");
+  for (const char* name : {"label", "kto_tag"})
+    if (const JinjaValue* value = find_member(object, name); value != nullptr && value->is_bool())
+      refuse(name, "every answer is learned: leave out the bad ones, and this field");
+  for (const char* name : {"weight", "loss_weight", "sample_weight"})
+    if (const JinjaValue* value = find_member(object, name);
+        value != nullptr && value->number().value_or(1) != 1)
+      refuse(name, "examples of different weights belong into files with data.weights");
+}
+
 class ExampleReader {
  public:
   ExampleReader(const JinjaDict& object, const std::string& where)
@@ -127,7 +152,7 @@ class ExampleReader {
   // Other programs' names for what the weight says.
   void refuse_other_weights(const JinjaDict& message) {
     for (const char* name : {"train", "train_detail", "training", "training_detail", "loss", "mask",
-                             "masked", "loss_mask"})
+                             "masked", "loss_mask", "loss_weight"})
       if (find_member(message, name) != nullptr)
         fail(
             ErrorKind::kCorrupt,
@@ -138,6 +163,7 @@ class ExampleReader {
   void add(JinjaDict message, bool count) {
     const std::string& role = text_member(message, "role", where_ + ", " + place());
     refuse_other_weights(message);
+    refuse_media(message, where_ + ": " + place());
     check_content(message, role);
     const bool counts = read_weight(message, role) && count;
     list_.items.emplace_back(std::move(message));
@@ -243,6 +269,10 @@ std::optional<ChatExample> read_chat_example(const JinjaValue& object, const std
   const auto has = [&](std::string_view key) { return find_member(members, key) != nullptr; };
   if (has("chosen") || has("rejected")) refuse_preferences(members, where);
   const bool is_plain = has("messages");
+  const bool is_pair = has("prompt") && has("completion");
+  const bool is_alpaca = has("instruction") && has("output");
+  if (!is_plain && !has("conversations") && !is_pair && !is_alpaca) return std::nullopt;
+  refuse_unread(members, where);
   if (is_plain || has("conversations")) {
     const JinjaValue& messages = *members.find(is_plain ? "messages" : "conversations");
     const ChatKind kind = is_share_gpt(messages) ? ChatKind::kShareGpt
@@ -250,10 +280,8 @@ std::optional<ChatExample> read_chat_example(const JinjaValue& object, const std
                                                  : ChatKind::kConversations;
     return ChatExample{kind, ExampleReader(members, where).read_messages(messages)};
   }
-  if (has("prompt") && has("completion")) return read_pair(members, where);
-  if (has("instruction") && has("output"))
-    return ChatExample{ChatKind::kAlpaca, ExampleReader(members, where).read_alpaca()};
-  return std::nullopt;
+  if (is_pair) return read_pair(members, where);
+  return ChatExample{ChatKind::kAlpaca, ExampleReader(members, where).read_alpaca()};
 }
 
 }  // namespace gxp

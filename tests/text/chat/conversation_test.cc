@@ -111,12 +111,21 @@ TEST_CASE("bad examples are refused with the reason and the place", "[text]") {
       {R"({"system": "s", "prompt": "x", "completion": "y"})",
        "a system beside prompt and completion"},
       {R"({"prompt": "x", "completion": "y", "label": false})",
-       "a label beside prompt and completion"},
-      {R"({"prompt": [)" + kUser + R"(], "completion": [)" + kAssistant + R"(], "label": true})",
-       "a label beside prompt and completion"},
+       "there is 'label', which gxp does not read; every answer is learned"},
+      {R"({"prompt": "x", "completion": "y", "label": 2})", "a label beside prompt and completion"},
+      {R"({"messages": [)" + kAssistant + R"(], "kto_tag": false})", "there is 'kto_tag'"},
+      {R"({"messages": [)" + kAssistant + R"(], "weight": 0.5})", "there is 'weight'"},
+      {R"({"messages": [)" + kAssistant + R"(], "images": ["a.png"]})",
+       "the example has 'images'; only text is supported"},
+      {R"({"messages": [{"role": "user", "content": "x", "audio": "a.wav"}]})",
+       "message 1 has 'audio'; only text is supported"},
+      {R"({"system_prompt": "s", "conversations": [{"from": "gpt", "value": "x"}]})",
+       "there is 'system_prompt', which gxp does not read; name it system"},
       {R"({"system": "s", "prompt": [{"role": "system", "content": "x"}], "completion": [)" +
            kAssistant + "]}",
        "both among the messages and beside them"},
+      {R"({"messages": [{"role": "assistant", "content": "x", "loss_weight": 0}]})",
+       "message 1 has 'loss_weight', which gxp does not read; its weight"},
       {R"({"messages": [{"role": "assistant", "content": "x", "train": false}]})",
        "message 1 has 'train', which gxp does not read; its weight"},
       {R"({"conversations": [{"from": "gpt", "value": "x", "content": "y"}]})",
@@ -211,6 +220,13 @@ TEST_CASE("objects without members of chat data are no examples", "[text]") {
   for (const char* json : {R"({"text": "x"})", "{}", R"({"prompt": "x"})",
                            R"({"messages": null, "text": "x"})", "[1]"})
     CHECK_FALSE(example(json).has_value());
+}
+
+TEST_CASE("what says nothing beside messages is no error", "[text]") {
+  const auto read = example(R"({"system_prompt": "", "images": [], "weight": 1, "label": "news",
+      "image": null, "prompt": "a", "messages": [)" +
+                            kUser + "," + kAssistant + "]}");
+  CHECK(words_for(std::get<Conversation>(read->content)) == "user: a\n*assistant: b\n");
 }
 
 TEST_CASE("tools, a system text and weights beside messages are kept", "[text]") {
