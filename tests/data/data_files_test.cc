@@ -6,6 +6,7 @@
 #include "lib/base/error.h"
 #include "lib/config/load.h"
 #include "lib/data/dataset.h"
+#include "lib/data/files/token_file.h"
 #include "tests/catch.h"
 #include "tests/data/token_samples.h"
 #include "tests/error_of.h"
@@ -116,6 +117,17 @@ TEST_CASE("the end token of text that is read as bytes is refused", "[data]") {
         ErrorKind::kConfig);
   for (const char* more : {"data.document_separator=,", "data.tokenizer=somewhere"})
     CHECK_NOTHROW(with_files(files.run({"text.txt"}, {ends[0], more}), {}));
+}
+
+TEST_CASE("wider ids than nanoGPT's are not read as its", "[data]") {
+  const TokenDirectory dir;
+  const auto opened = [&](const auto& ids) {
+    return error_of([&] { TokenFile(dir.write("a.bin", ids), false, DataFormat::kNanoGpt); });
+  };
+  CHECK(opened(counting_tokens<uint32_t>(64)).says("numpy.fromfile"));
+  CHECK(opened(counting_tokens<uint64_t>(64)).says("numpy.fromfile"));
+  CHECK(opened(counting_tokens<uint16_t>(64)).message.empty());
+  CHECK(opened(std::vector<uint16_t>(256, 0)).message.empty());  // as of padding
 }
 
 TEST_CASE("a chat template is used by --chat, too", "[data]") {

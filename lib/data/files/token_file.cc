@@ -27,6 +27,19 @@ struct ShardHeader {
   uint32_t token_count = 0;  // llm.c writes an int32; shards above 2^31 tokens need the sign bit
 };
 
+constexpr uint16_t kMostUpper = 15;  // of ids of 32 bits, in vocabularies below 2^20
+
+// Of what begins like ids of 32 bits: the upper half of each is next to nothing.
+bool holds_wide_ids(std::span<const uint16_t> halves) {
+  constexpr size_t kLeastIds = 64;
+  bool has_lower = false;
+  for (size_t i = 0; i + 1 < halves.size(); i += 2) {
+    if (halves[i + 1] > kMostUpper) return false;
+    has_lower |= halves[i] > kMostUpper;
+  }
+  return halves.size() / 2 >= kLeastIds && has_lower;
+}
+
 }  // namespace
 
 TokenFile::TokenFile(std::string path, bool keep_open, DataFormat format) : path_(std::move(path)) {
@@ -66,7 +79,7 @@ void TokenFile::read_header(const SourceFile& file, DataFormat format) {
     case DataKind::kMegatron:
       return read_megatron();
     case DataKind::kUint16:
-      return read_bare();
+      return read_bare(file);
     case DataKind::kNumpy:
       return read_numpy(file);
   }
@@ -81,7 +94,7 @@ void TokenFile::read_rows() {
          bytes_);
 }
 
-void TokenFile::read_bare() {
+void TokenFile::read_bare(const SourceFile& file) {
   type_ = {2, false};
   token_count_ = bytes_ / sizeof(uint16_t);
   if (bytes_ % sizeof(uint16_t) != 0)
@@ -89,6 +102,15 @@ void TokenFile::read_bare() {
          "read tokens from {}: an odd number of bytes, {}; with data.format = \"nanogpt\" it holds "
          "ids of two bytes each",
          path_, bytes_);
+  std::array<uint16_t, 2048> begin = {};
+  const auto head = std::span(begin).first(std::min<uint64_t>(token_count_, begin.size()));
+  file.read(0, std::as_writable_bytes(head));
+  if (bytes_ % sizeof(uint32_t) == 0 && holds_wide_ids(head))
+    fail(ErrorKind::kCorrupt,
+         "read tokens from {}: every second of its uint16 ids is {} at most, as if they had 32 "
+         "bits; write such ids as a .npy array: python3 -c \"import numpy; "
+         "numpy.save('ids.npy', numpy.fromfile('{}', 'u4'))\"",
+         path_, kMostUpper, path_);
 }
 
 void TokenFile::read_megatron() {

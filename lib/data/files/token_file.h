@@ -77,7 +77,7 @@ class TokenFile {
   const SourceFile& open(std::optional<SourceFile>& own) const;
   void read_header(const SourceFile& file, DataFormat format);
   void read_rows();
-  void read_bare();
+  void read_bare(const SourceFile& file);
   void read_shard(const SourceFile& file);
   void read_megatron();
   void read_numpy(const SourceFile& file);
