@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "lib/base/log.h"
 #include "lib/base/text/joined.h"
@@ -34,13 +35,24 @@ void check_frame(const TextFrameIds& frame, const DecoderRules& rules, const std
              id);
 }
 
-// Added tokens as they are decoded: those of normalised text are that text.
-std::vector<AddedToken> decoded_tokens(const TokenizerParts& parts) {
+// Added tokens as they are searched for and decoded: those of normalised text are that text. The
+// library finds one without text between all characters, and of two with one text either.
+std::vector<AddedToken> normalized_tokens(const TokenizerParts& parts, const std::string& where) {
   std::vector<AddedToken> tokens = parts.added;
   NormalizerMemory memory;
-  for (AddedToken& token : tokens)
-    if (token.is_normalized)
-      token.content = parts.normalizer.apply({token.content, {}, 0}, false, memory).text;
+  std::map<std::string, size_t> seen;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    AddedToken& token = tokens[i];
+    if (!token.is_normalized) continue;
+    token.content = parts.normalizer.apply({token.content, {}, 0}, false, memory).text;
+    if (token.content.empty())
+      refuse_text(where, fmt::format("its added token '{}' is nothing when it is normalised",
+                                     parts.added[i].content));
+    const auto [first, is_new] = seen.try_emplace(token.content, i);
+    if (!is_new && tokens[first->second].id != token.id)
+      refuse_text(where, fmt::format("its added tokens '{}' and '{}' are one when normalised",
+                                     parts.added[first->second].content, parts.added[i].content));
+  }
   return tokens;
 }
 
@@ -56,8 +68,8 @@ TokenizerParts parts_of_json(const Json& file, const std::string& where) {
     if (vocabulary.exists[id]) parts.ids.emplace(vocabulary.texts[id], int32_t(id));
   parts.added = read_added_tokens(member_or_null(file, "added_tokens"), parts.ids, where);
   parts.normalizer = Normalizer(read_normalizer(member_or_null(file, "normalizer"), where));
-  parts.decoder =
-      read_decoder(member_or_null(file, "decoder"), vocabulary, decoded_tokens(parts), where);
+  parts.decoder = read_decoder(member_or_null(file, "decoder"), vocabulary,
+                               normalized_tokens(parts, where), where);
   for (const AddedToken& token : parts.added) parts.ids.emplace(token.content, token.id);
   TextFrameIds frame = read_post_processor(member_or_null(file, "post_processor"), where);
   check_frame(frame, parts.decoder, where);

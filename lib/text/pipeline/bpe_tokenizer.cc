@@ -91,17 +91,15 @@ class BpeTokenizer final : public Tokenizer {
   }
 
  private:
-  // Special ones first, as the library has them: of two with the same content the first counts.
   AddedTokens those(const std::vector<AddedToken>& added, bool are_normalized) {
     std::vector<AddedToken> tokens;
     NormalizerMemory memory;
-    for (const bool is_special : {true, false})
-      for (AddedToken token : added) {
-        if (token.is_special != is_special || token.is_normalized != are_normalized) continue;
-        if (are_normalized)
-          token.content = normalizer_.apply({token.content, {}, 0}, false, memory).text;
-        tokens.push_back(std::move(token));
-      }
+    for (AddedToken token : added) {
+      if (token.is_normalized != are_normalized) continue;
+      if (are_normalized)
+        token.content = normalizer_.apply({token.content, {}, 0}, false, memory).text;
+      tokens.push_back(std::move(token));
+    }
     return AddedTokens(std::move(tokens));
   }
 
