@@ -142,6 +142,16 @@ TEST_CASE("white space that two added tokens take is the first one's", "[text]")
   CHECK(ids_of(*tokenizer, text) == expected);
 }
 
+TEST_CASE("what replaces several characters begins where the last one does", "[text]") {
+  const auto [text, expected] = GENERATE(table<std::string, std::vector<int32_t>>(
+      {{"b", {4, 1}}, {"cb", {3, 1}}, {"ccb", {4, 3, 3, 1}}}));
+  const auto tokenizer = small_tokenizer(R"({
+      "model": {"vocab": {"_": 4}}, "added_tokens": [],
+      "normalizer": {"type": "Replace", "pattern": {"String": "cb"}, "content": "?b"},
+      "pre_tokenizer": {"type": "Metaspace", "replacement": "_", "prepend_scheme": "first"}})");
+  CHECK(ids_of(*tokenizer, text) == expected);
+}
+
 TEST_CASE("a text whose added token begins behind its end is refused", "[text]") {
   const auto tokenizer = small_tokenizer(R"({"added_tokens": [
       {"id": 4, "content": "<s>", "rstrip": true}, {"id": 5, "content": "\n", "lstrip": true}]})");

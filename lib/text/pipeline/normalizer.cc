@@ -42,6 +42,12 @@ class PrependStep final : public NormalizerStep {
   std::string text_;
 };
 
+// What is put in place of a text that ends at `end` begins where the last of its characters does, as in the
+// library: Metaspace asks whether a word is the text's first.
+void replace(TextView text, size_t end, std::string_view content, TextBuilder& out) {
+  out.append(content, text.source(character_before(text.text, end), end));
+}
+
 class ReplaceTextStep final : public NormalizerStep {
  public:
   ReplaceTextStep(std::string wanted, std::string content)
@@ -52,7 +58,7 @@ class ReplaceTextStep final : public NormalizerStep {
          at = text.text.find(wanted_, done)) {
       out.append(text.part(done, at));
       done = at + wanted_.size();
-      out.append(content_, text.source(at, done));
+      replace(text, done, content_, out);
     }
     out.append(text.part(done, text.size()));
   }
@@ -73,7 +79,7 @@ class ReplacePatternStep final : public NormalizerStep {
       if (!segment.is_match) {
         out.append(part);
       } else {
-        out.append(content_, text.source(segment.begin, segment.end));
+        replace(text, segment.end, content_, out);
       }
     }
   }
