@@ -177,6 +177,9 @@ constexpr KeyRule kRules[] = {
     {"output_dir", act::take, "checkpoint.dir"},
     {"overwrite_output_dir", take_flag, "--overwrite"},
     {"per_device_train_batch_size", act::take, "train.micro_batch"},
+    {"per_gpu_train_batch_size", act::refuse_unless_off, "",
+     "it won over per_device_train_batch_size, and is gone: set that"},
+    {"split_batches", act::refuse_unless_off, "", "gxp's batch is that of one rank"},
     {"gradient_accumulation_steps", act::take, "train.grad_accum"},
     {"optim_args", act::refuse_unless_off, "", "give them in [optim]"},
     {"optim_target_modules", act::refuse_unless_off, "", "no GaLore"},
@@ -298,7 +301,6 @@ constexpr std::array kSilent = {
     SilentName{"past_index", kMeaningless},
     SilentName{"mp_parameters", kMeaningless},
     SilentName{"dispatch_batches", kMeaningless},
-    SilentName{"split_batches", kMeaningless},
     SilentName{"push_to_hub_", kHub},
     SilentName{"_n_gpu", kMeaningless}};
 

@@ -94,8 +94,12 @@ void take_schedule(Importing& in, const KeyRule& rule) {
       NamePair{"constant_with_warmup", "warmup"}, NamePair{"cosine_with_min_lr", "cosine"}};
   const std::string type = to_lower_words(in.value());
   const auto* const row = std::ranges::find(kNames, type, &NamePair::theirs);
+  const bool lacks_end = type == "cosine_with_min_lr" && !in.number("lr_scheduler_kwargs.min_lr") &&
+                         !in.number("lr_scheduler_kwargs.min_lr_rate");
   if (row == kNames.end())
     in.refuse("no such schedule");
+  else if (lacks_end)
+    in.refuse("needs min_lr or min_lr_rate in lr_scheduler_kwargs, in transformers, too");
   else
     in.map({{std::string(rule.setting), std::string(row->ours)}},
            type == "cosine_with_min_lr" ? "min_lr in lr_scheduler_kwargs" : "");

@@ -106,6 +106,9 @@ const std::vector<JudgedKey> kAccelerateKeys = {
 };
 
 const std::vector<JudgedKey> kOtherKeys = {
+    {arguments("\"per_gpu_train_batch_size\": 16"), "per_gpu_train_batch_size", "refused"},
+    {arguments("\"split_batches\": true"), "split_batches", "refused"},
+    {arguments("\"lr_scheduler_type\": \"cosine_with_min_lr\""), "lr_scheduler_type", "refused"},
     {arguments("\"bf16\": \"maybe\""), "bf16", "refused"},
     {arguments("\"max_grad_norm\": null"), "max_grad_norm", "mapped optim.clip=0.0"},
     {arguments("\"fsdp\": \"full_shard\", \"fsdp_config\": {\"reshard_after_forward\": false}"),
