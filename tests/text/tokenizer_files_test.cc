@@ -172,6 +172,28 @@ TEST_CASE("vocab.json with merges.txt is the tokenizer.json beside it", "[text]"
   CHECK(error_of([&] { open_tokenizer(directory.path()); }).says("OtherTokenizer"));
 }
 
+TEST_CASE("tokens that only files beside tokenizer.json add are refused", "[text]") {
+  const auto [name, content, lacks] = GENERATE(table<std::string, std::string, std::string>({
+      {"tokenizer_config.json", R"({"eos_token": "<s>", "pad_token": null})", ""},
+      {"tokenizer_config.json", R"({"eos_token": {"content": "</s>"}})", "'</s>'"},
+      {"tokenizer_config.json", R"({"bos_token": "ab"})", "'ab'"},
+      {"tokenizer_config.json", R"({"extra_special_tokens": {"x": "<x>"}})", "'<x>'"},
+      {"tokenizer_config.json", R"({"added_tokens_decoder": {"4": {"content": "<s>"}}})", ""},
+      {"tokenizer_config.json", R"({"added_tokens_decoder": {"5": {"content": "<x>"}}})", "'<x>'"},
+      {"tokenizer_config.json",
+       R"({"added_tokens_decoder": {"4": {"content": "<s>", "lstrip": true}}})", "'<s>'"},
+      {"special_tokens_map.json", R"({"additional_special_tokens": ["<s>", "<x>"]})", "'<x>'"},
+      {"added_tokens.json", R"({"<s>": 4, "<x>": 5})", "'<x>'"},
+  }));
+  CAPTURE(content);
+  const TemporaryDirectory directory;
+  write(directory / "tokenizer.json", small_json("{}"));
+  write(directory / name, content);
+  const std::string message = error_of([&] { open_tokenizer(directory.path()); }).message;
+  CHECK(message.empty() == lacks.empty());
+  CHECK_THAT(message, Catch::Matchers::Contains(lacks));
+}
+
 TEST_CASE("the first of a directory's files counts, and none is an error", "[text]") {
   const TemporaryDirectory directory;
   CHECK(error_of([&] { open_tokenizer(directory.path()); }).kind == ErrorKind::kConfig);

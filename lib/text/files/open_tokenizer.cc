@@ -55,6 +55,49 @@ void mention_rebuilding(const Json& file, const Json& config, const std::string&
   }
 }
 
+// Whether an added token is there, and strips and stands as `listed` says, if that says so.
+bool has_added(const Json& file, const std::string& content, const Json& listed) {
+  const Json& added = member_or_null(file, "added_tokens");
+  const auto found = std::ranges::find_if(
+      added, [&](const Json& token) { return member_or_null(token, "content") == content; });
+  if (found == added.end()) return false;
+  return std::ranges::all_of(std::array{"lstrip", "rstrip", "single_word"}, [&](const char* key) {
+    const Json& flag = member_or_null(listed, key);
+    return flag.is_null() || flag == (member_or_null(*found, key) == true);
+  });
+}
+
+// A token, or a list or an object of them, each a text or an object with its content.
+void require_added(const Json& file, const Json& tokens, const std::string& source,
+                   const std::string& directory) {
+  const Json& content = tokens.is_object() ? member_or_null(tokens, "content") : tokens;
+  if (content.is_string()) {
+    if (has_added(file, content.get<std::string>(), tokens)) return;
+    fail(ErrorKind::kConfig,
+         "open the tokenizer of {}: {} has the token '{}', which transformers adds, and "
+         "the tokenizer itself lacks it or has it otherwise; write it anew: "
+         "AutoTokenizer.from_pretrained(DIRECTORY).save_pretrained(DIRECTORY)",
+         directory, source, content.get<std::string>());
+  }
+  if (tokens.is_array() || tokens.is_object())
+    for (const Json& token : tokens) require_added(file, token, source, directory);
+}
+
+// The files beside the tokenizer have no tokens that it lacks.
+void check_beside(const Json& file, const std::string& directory, const Json& config) {
+  const Json more = read_if_there(directory, "added_tokens.json");
+  if (more.is_object())
+    for (const auto& [content, id] : more.items())
+      require_added(file, content, "added_tokens.json", directory);
+  const Json map = read_if_there(directory, "special_tokens_map.json");
+  for (const char* key :
+       {"added_tokens_decoder", "bos_token", "eos_token", "unk_token", "sep_token", "pad_token",
+        "cls_token", "mask_token", "additional_special_tokens", "extra_special_tokens"}) {
+    require_added(file, member_or_null(config, key), "tokenizer_config.json", directory);
+    require_added(file, member_or_null(map, key), "special_tokens_map.json", directory);
+  }
+}
+
 std::shared_ptr<const Tokenizer> from_json(const Json& file, std::string_view content,
                                            const std::string& where) {
   TokenizerParts parts = parts_of_json(file, where);
@@ -62,11 +105,14 @@ std::shared_ptr<const Tokenizer> from_json(const Json& file, std::string_view co
   return make_bpe_tokenizer(std::move(parts));
 }
 
-std::shared_ptr<const Tokenizer> open_json(const std::string& path, const Json& config) {
+// `directory`: "" for a file alone.
+std::shared_ptr<const Tokenizer> open_json(const std::string& path, const std::string& directory,
+                                           const Json& config) {
   const std::string content = read_text_file(path, kMaxTokenizerBytes, "tokenizer");
   const std::string where = "read " + path;
   const Json file = parse_json(content, path);
   auto tokenizer = from_json(file, content, where);
+  if (!directory.empty()) check_beside(file, directory, config);
   mention_rebuilding(file, config, where);
   return tokenizer;
 }
@@ -106,9 +152,10 @@ std::shared_ptr<const Tokenizer> open_directory(const std::string& directory) {
     return fs::exists(directory + "/" + name, error);
   };
   const Json config = read_if_there(directory, "tokenizer_config.json");
-  if (has("tokenizer.json")) return open_json(directory + "/tokenizer.json", config);
+  if (has("tokenizer.json")) return open_json(directory + "/tokenizer.json", directory, config);
   if (has("vocab.json") && has("merges.txt")) {
     const Json file = json_of_vocabulary(directory);
+    check_beside(file, directory, config);
     return from_json(file, write_json(file), "read " + directory);
   }
   if (has("tokenizer.model")) return open_model(directory + "/tokenizer.model", config);
@@ -130,7 +177,7 @@ std::shared_ptr<const Tokenizer> open_directory(const std::string& directory) {
 std::shared_ptr<const Tokenizer> open_tokenizer(const std::string& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) return open_directory(path);
-  if (path.ends_with(".json")) return open_json(path, {});
+  if (path.ends_with(".json")) return open_json(path, "", {});
   return open_model(path, {});
 }
 
