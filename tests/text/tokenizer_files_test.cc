@@ -182,6 +182,7 @@ TEST_CASE("tokens that only files beside tokenizer.json add are refused", "[text
       {"tokenizer_config.json", R"({"added_tokens_decoder": {"5": {"content": "<x>"}}})", "'<x>'"},
       {"tokenizer_config.json",
        R"({"added_tokens_decoder": {"4": {"content": "<s>", "lstrip": true}}})", "'<s>'"},
+      {"tokenizer_config.json", R"({"split_special_tokens": true})", "split_special_tokens"},
       {"special_tokens_map.json", R"({"additional_special_tokens": ["<s>", "<x>"]})", "'<x>'"},
       {"added_tokens.json", R"({"<s>": 4, "<x>": 5})", "'<x>'"},
   }));

@@ -38,6 +38,15 @@ std::string types_of(const Json& block, const char* key, const std::string& wher
   return joined(types, ", ");
 }
 
+bool has_other_prefix(const Json& file, const Json& config, const std::string& where) {
+  const Json& prefix = member_or_null(config, "add_prefix_space");
+  const auto steps = steps_of(member_or_null(file, "pre_tokenizer"), "pretokenizers", where);
+  return prefix.is_boolean() && std::ranges::any_of(steps, [&](const Json* step) {
+           return type_in(*step, where) == "ByteLevel" &&
+                  prefix != (member_or_null(*step, "add_prefix_space") == true);
+         });
+}
+
 // Says that transformers would not do as the file says, which gxp does.
 void mention_rebuilding(const Json& file, const Json& config, const std::string& where) {
   const Json& name = member_or_null(config, "tokenizer_class");
@@ -47,7 +56,7 @@ void mention_rebuilding(const Json& file, const Json& config, const std::string&
                             types_of(member_or_null(file, "pre_tokenizer"), "pretokenizers", where);
   for (const RebuildingClass& row : kRebuilding) {
     const bool is_that = name == row.name || name == std::string(row.name) + "Fast";
-    if (is_that && steps != row.steps)
+    if (is_that && (steps != row.steps || has_other_prefix(file, config, where)))
       log_info(
           "{}: tokens are those of tokenizer.json; transformers 5 builds the class {} anew, "
           "with other steps",
@@ -85,6 +94,8 @@ void require_added(const Json& file, const Json& tokens, const std::string& sour
 
 // The files beside the tokenizer have no tokens that it lacks.
 void check_beside(const Json& file, const std::string& directory, const Json& config) {
+  if (member_or_null(config, "split_special_tokens") == true)
+    refuse_text("open the tokenizer of " + directory, "split_special_tokens is true");
   const Json more = read_if_there(directory, "added_tokens.json");
   if (more.is_object())
     for (const auto& [content, id] : more.items())
