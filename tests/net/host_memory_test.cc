@@ -1,5 +1,8 @@
 #include "lib/net/launch/host_memory.h"
 
+#include <sys/fsuid.h>
+#include <unistd.h>
+
 #include <filesystem>
 
 #include "lib/base/error.h"
@@ -27,6 +30,21 @@ TEST_CASE("a launcher's memory goes with it, and so does that of one that was ki
   CHECK_FALSE(fs::exists(path));
   CHECK(fs::exists(other));
   CHECK_THROWS_AS(HostMemory(dir / "missing"), Error);
+}
+
+TEST_CASE("a launcher ends where a directory's owner is another user, as on some file servers",
+          "[net]") {
+  if (geteuid() != 0) {
+    WARN("skipped: this user may not make files of another one");
+    return;
+  }
+  namespace fs = std::filesystem;
+  const TemporaryDirectory dir;
+  fs::permissions(dir.path(), fs::perms::all);
+  setfsuid(1);
+  CHECK_THROWS_WITH(HostMemory(dir.path()), Catch::Contains("belongs to another user"));
+  setfsuid(0);
+  CHECK(fs::is_empty(dir.path()));
 }
 
 }  // namespace gxp

@@ -16,6 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kBegin = "gxp-replica-";
+constexpr int kMostTries = 20;
 
 // The directory's own lock; invalid: another process holds it, or it is not this user's.
 Fd lock_directory(const std::string& path) {
@@ -42,15 +43,21 @@ void remove_left(const std::string& dir) {
 HostMemory::HostMemory(const std::string& dir) {
   remove_left(dir);
   const std::string pattern = fmt::format("{}/{}XXXXXX", dir, kBegin);
-  // ends: at the second try, unless other launchers start at this moment, which may remove the
-  // directory before it is locked
-  while (!lock_.valid()) {
+  const std::string act =
+      fmt::format("make a directory for replicas in {} (checkpoint.replica_dir)", dir);
+  // Other launchers that start at this moment may remove the directory before it is locked.
+  for (int tries = 0; tries < kMostTries; ++tries) {
     path_ = pattern;
-    check_sys(::mkdtemp(path_.data()) == nullptr ? -1 : 0,
-              fmt::format("make a directory for replicas in {} (checkpoint.replica_dir)", dir));
+    check_sys(::mkdtemp(path_.data()) == nullptr ? -1 : 0, act);
     lock_ = lock_directory(path_);
-    if (lock_.valid() && !fs::exists(path_)) lock_ = Fd();
+    if (lock_.valid() && fs::exists(path_)) return;
+    std::error_code none;
+    fs::remove(path_, none);
   }
+  fail(ErrorKind::kIo,
+       "{}: {} belongs to another user than this process, or cannot be locked; choose a directory "
+       "in this host's memory, as /dev/shm",
+       act, path_);
 }
 
 HostMemory::~HostMemory() {

@@ -14,7 +14,7 @@ inline constexpr const char* kReplicaVariable = "GXP_REPLICA_DIR";
 
 class HostMemory {
  public:
-  // kIo: it cannot be made in `dir`.
+  // kIo: it cannot be made in `dir`, or not locked there.
   explicit HostMemory(const std::string& dir);
   HostMemory(const HostMemory&) = delete;
   HostMemory& operator=(const HostMemory&) = delete;
