@@ -3,6 +3,7 @@
 #include <csignal>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -74,12 +75,24 @@ class JobLauncher {
 
   // Whether more hosts could take part if the ranks started again.
   [[nodiscard]] bool could_grow() {
-    meetings_->open();
+    if (!opens()) return false;
     std::vector<int> here = hosts_;
     for (const int host : meetings_->waiting())
       if (std::ranges::find(here, host) == here.end()) here.push_back(host);
     return progress_->step() > 0 && here.size() > hosts_.size() &&
            choose_hosts(here, rules()).size() > hosts_.size();
+  }
+
+  // Whether other hosts can come. The ranks do without them while another program has the port.
+  bool opens() {
+    try {
+      meetings_->open();
+      return true;
+    } catch (const Error& error) {
+      if (!std::exchange(warned_, true))
+        log(LogLevel::kWarn, fmt::format("no other host can join the job now: {}", error.what()));
+      return false;
+    }
   }
 
   [[nodiscard]] HostRules rules() const {
@@ -209,6 +222,7 @@ class JobLauncher {
   int restarts_ = 0;
   std::vector<int> hosts_;  // of the attempt, in order
   bool has_run_ = false;    // ranks
+  bool warned_ = false;     // by opens()
   // Of the next attempt's store, with several hosts.
   int port_ = 0;
   Fd listener_;  // on host 0

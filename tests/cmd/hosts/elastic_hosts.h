@@ -28,8 +28,8 @@ class ElasticHosts {
     Arguments arguments = run.train(settings_);
     for (const Arguments& added :
          {Arguments{"--nnodes", nnodes, "--node-rank", std::to_string(host), "--master",
-                    port_.master(), "--nproc", "1", "--max-restarts", max_restarts,
-                    "--join-timeout", "4", "--set", "checkpoint.every=10"},
+                    port.master(), "--nproc", "1", "--max-restarts", max_restarts, "--join-timeout",
+                    "4", "--set", "checkpoint.every=10"},
           more})
       arguments.insert(arguments.end(), added.begin(), added.end());
     hosts[size_t(host)] = std::make_unique<Process>(gxp_argv(arguments));
@@ -61,11 +61,11 @@ class ElasticHosts {
   }
 
   GoldenRun run;
+  ReservedPort port;
   std::string nnodes = "2:4";
   std::array<std::unique_ptr<Process>, kMostHosts> hosts;
 
  private:
-  ReservedPort port_;
   Arguments settings_;
 };
 

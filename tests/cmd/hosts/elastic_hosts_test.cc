@@ -1,9 +1,25 @@
 // `gxp train --nnodes MIN:MAX`: hosts that go and come, here launchers of one host.
 #include <csignal>
 
+#include "lib/net/socket/socket.h"
 #include "tests/cmd/hosts/elastic_hosts.h"
 
 namespace gxp {
+namespace {
+
+// Listens there as soon as nobody else does.
+Fd take_port(const Endpoint& endpoint) {
+  for (const Deadline end = Deadline::after(std::chrono::seconds(20)); !end.expired();) {
+    try {
+      return listen_tcp(endpoint);
+    } catch (const Error&) {
+      // Somebody does.
+    }
+  }
+  return Fd();
+}
+
+}  // namespace
 
 TEST_CASE("a job goes on without a lost host, and with it when it comes back", "[cmd]") {
   ElasticHosts job;
@@ -38,6 +54,22 @@ TEST_CASE("a job starts with the hosts that are there, and takes others in", "[c
   job.await_steps(5);
   for (int host = 2; host < kMostHosts; ++host) job.start(host);
   job.check_ends({"another host has come; continuing from the checkpoint of step"});
+}
+
+TEST_CASE("a job goes on while another program has the port on which hosts join", "[cmd]") {
+  ElasticHosts job;
+  const Endpoint port = parse_endpoint(job.port.master());
+  job.start(0);
+  (void)connect_tcp(port, "host 0", Deadline::after(std::chrono::seconds(20)));  // it listens
+  job.start(1);
+  Fd taken = take_port(port);
+  REQUIRE(taken.valid());
+  job.await_steps(14);
+  taken.reset();
+  job.start(2);
+  job.start(3);
+  job.check_ends(
+      {"no other host can join the job now: listen on 127.0.0.1", "another host has come"});
 }
 
 TEST_CASE("a job does not start with too few hosts, or with a batch of any size", "[cmd]") {
