@@ -78,7 +78,7 @@ TEST_CASE("a restart names the rank, how it ended, the step and the count", "[ne
 }
 
 TEST_CASE("launchers decide alike: all start again, or none", "[net]") {
-  const HostReport fresh{.job = "", .max_restarts = 3, .failure = ""};
+  const HostReport fresh{.max_restarts = 3};
   HostReport done = fresh, lost = fresh, killed = fresh, ended = fresh, other = fresh;
   done.job = lost.job = killed.job = ended.job = "a";
   other.job = "b";
@@ -149,15 +149,19 @@ TEST_CASE("launchers go on without a host, and stop for one more", "[net]") {
                     .restarts = 2,
                     .max_restarts = 3,
                     .paused = true,
-                    .failure = "",
                     .has_paused = true,
                     .step = 9,
                     .saved = 9,
                     .owns_directories = true};
-  HostReport fresh{.job = "", .max_restarts = 3, .failure = ""}, done = paused, other = paused;
+  HostReport fresh{.max_restarts = 3}, done = paused, other = paused;
   done.paused = done.has_paused = false;
   done.succeeded = true;
   other.has_paused = false;
+  HostReport lost = done, late = failed;
+  lost.succeeded = false;
+  lost.may_restart = true;
+  lost.failure = "rank 1 exited with code 5";
+  late.was_killed = late.from_outside = true;
   using Reports = std::vector<std::pair<int, HostReport>>;
   using Hosts = std::vector<std::string>;
   const auto [reports, last, hosts, restarts, text] =
@@ -179,7 +183,13 @@ TEST_CASE("launchers go on without a host, and stop for one more", "[net]") {
             {0, 1},
             {"0", "1"},
             3,
-            "restart 3 of 3: host 1 was lost in step 9"}}));
+            "restart 3 of 3: host 1 was lost in step 9"},
+           // What host 2 reports is of an earlier attempt.
+           {{{0, lost}, {1, lost}, {2, late}},
+            {0, 1},
+            {"0", "1", "2"},
+            3,
+            "restart 3 of 3: rank 1 exited with code 5 in step 9"}}));
   std::vector<HostReport> numbered;
   for (auto [host, report] : reports) {
     report.host = host;

@@ -19,15 +19,17 @@ namespace {
 bool is_new(const HostReport& report) { return report.job.empty(); }
 
 HostDecision end_with(std::string text, bool failed = true) {
-  return {.starts = false, .job = "", .hosts = {}, .failed = failed, .text = std::move(text)};
+  return {.starts = false, .failed = failed, .text = std::move(text)};
 }
 
-// A host that came too late for the newest attempt has had no ranks in it.
+// A host that came too late for the newest attempt has had no ranks in it: what it tells of an
+// earlier one explains nothing.
 std::vector<HostReport> of_newest_attempt(std::span<const HostReport> reports) {
   std::vector<HostReport> of_newest(reports.begin(), reports.end());
   const int newest = std::ranges::max_element(of_newest, {}, &HostReport::attempt)->attempt;
   for (HostReport& report : of_newest)
-    if (report.attempt < newest) report.job = "";
+    if (report.attempt < newest)
+      report = {.host = report.host, .max_restarts = report.max_restarts};
   return of_newest;
 }
 
@@ -123,7 +125,7 @@ HostDecision decide(std::span<const HostReport> all, RestartPolicy& policy,
   const bool first = std::ranges::all_of(reports, is_new);
   if (!first && any_ends(reports)) return end_with("");
   if (!first && all_succeeded(reports, rules)) return end_with("", false);
-  HostDecision decision{.starts = true, .job = new_job, .hosts = {}, .text = ""};
+  HostDecision decision{.starts = true, .job = new_job};
   for (const int host : choose_hosts(numbers_of(reports), rules))
     decision.hosts.push_back(std::to_string(host));
   if (decision.hosts.empty())

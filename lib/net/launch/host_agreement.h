@@ -29,15 +29,15 @@ namespace gxp {
 
 // What a launcher tells.
 struct HostReport {
-  int host = 0;     // LaunchOptions::host_index
-  std::string job;  // "": the launcher has just been started, or has had no ranks yet
-  int attempt = 0;  // that has ended; the first is 0
+  int host = 0;       // LaunchOptions::host_index
+  std::string job{};  // "": the launcher has just been started, or has had no ranks yet
+  int attempt = 0;    // that has ended; the first is 0
   int restarts = 0;
   int max_restarts = 0;
   bool succeeded = false;
   bool may_restart = false;  // the ranks here have failed, and another attempt may do better
-  bool paused = false;  // they have saved and ended, as the launcher of host 0 has asked them to
-  std::string failure;  // of the rank here that is to blame
+  bool paused = false;    // they have saved and ended, as the launcher of host 0 has asked them to
+  std::string failure{};  // of the rank here that is to blame
   bool was_killed = false;  // that rank, by a signal
   bool from_outside = false;
   // By the launcher of rank 0:
@@ -55,14 +55,14 @@ struct HostReport {
 };
 
 struct HostDecision {
-  bool starts = false;             // another attempt
-  std::string job;                 // whose
-  int attempt = 0;                 // its number
-  int restarts = 0;                // so far, of those that count
-  std::vector<std::string> hosts;  // their numbers, in order of the ranks; the others wait
-  int port = 0;                    // of the ranks' store, on host 0
-  bool failed = false;             // the job has ended, and not well
-  std::string text;                // for the log, if there is something to tell
+  bool starts = false;               // another attempt
+  std::string job{};                 // whose
+  int attempt = 0;                   // its number
+  int restarts = 0;                  // so far, of those that count
+  std::vector<std::string> hosts{};  // their numbers, in order of the ranks; the others wait
+  int port = 0;                      // of the ranks' store, on host 0
+  bool failed = false;               // the job has ended, and not well
+  std::string text{};                // for the log, if there is something to tell
 
   auto fields() { return std::tie(starts, job, attempt, restarts, hosts, port, failed, text); }
 };

@@ -153,10 +153,7 @@ class JobLauncher {
 
   // Of a launcher that has had no ranks in the last attempt.
   [[nodiscard]] HostReport report() const {
-    return {.host = options_.host_index,
-            .job = "",
-            .max_restarts = options_.max_restarts,
-            .failure = ""};
+    return {.host = options_.host_index, .max_restarts = options_.max_restarts};
   }
 
   HostReport report(RankLauncher& ranks) {
