@@ -61,12 +61,17 @@ NeighbourCopies::NeighbourCopies(Communicator& communicator, ReplicaPlaces place
               .leaving = {},
               .arriving = {}})),
       kept_(kept),
-      task_("replicate into " + job_->places.directory, timeout) {}
+      task_("replicate into " + job_->places.directory, timeout) {
+  // By now all ranks have read what they go on from; the next steps write files of the same names.
+  if (leads_host()) job_->here.keep_only({kept_});
+}
 
 NeighbourCopies::~NeighbourCopies() {
   if (task_.in_flight() && job_->places.transport != nullptr)
     job_->places.transport->abort("the run has ended");
 }
+
+bool NeighbourCopies::leads_host() const { return job_->rank % job_->places.ranks_per_host == 0; }
 
 uint64_t NeighbourCopies::bytes() const { return job_->staged.values.size(); }
 
@@ -76,8 +81,7 @@ void NeighbourCopies::start(const std::function<void(StagedState&)>& stage) {
   stage(job_->staged);
   communicator_.barrier();  // all ranks have the former replica
   if (former != 0) kept_ = former;
-  if (job_->rank % job_->places.ranks_per_host == 0)
-    job_->here.keep_only({kept_, job_->staged.info.step});
+  if (leads_host()) job_->here.keep_only({kept_, job_->staged.info.step});
   task_.start(job_->rank, [job = job_](const std::stop_token& stop) { job->copy(stop); });
 }
 
@@ -89,7 +93,7 @@ void NeighbourCopies::finish() {
 void NeighbourCopies::drop() {
   finish();
   communicator_.barrier();
-  if (job_->rank % job_->places.ranks_per_host == 0) job_->here.keep_only({});
+  if (leads_host()) job_->here.keep_only({});
   communicator_.barrier();
   if (job_->rank == 0) job_->places.replicated(0);
   job_->staged.info.step = kept_ = 0;

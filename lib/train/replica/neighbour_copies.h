@@ -30,7 +30,8 @@ struct ReplicaPlaces {
 // Threads: one. One replica is in flight at a time.
 class NeighbourCopies {
  public:
-  // [collective] `files`: files_of_a_rank(). `timeout`: comm.timeout_s. `kept`: the step of a replica that is there, 0: none.
+  // [collective] `files`: files_of_a_rank(). `timeout`: comm.timeout_s. `kept`: the step of the replica
+  // from which the run goes on, 0: none; others are removed.
   // `communicator` and the transport outlive it.
   NeighbourCopies(Communicator& communicator, ReplicaPlaces places, std::vector<bool> files,
                   double timeout, uint64_t kept);
@@ -52,6 +53,7 @@ class NeighbourCopies {
 
  private:
   struct Job;
+  [[nodiscard]] bool leads_host() const;
 
   Communicator& communicator_;
   std::shared_ptr<Job> job_;  // also the thread's
