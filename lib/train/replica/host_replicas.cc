@@ -14,8 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kMaxTextBytes = uint64_t{1} << 30;  // as a manifest
-
 // Runs a call of the file system.
 template <class Call>
 void or_fail(const std::string& act, Call call) {
@@ -68,7 +66,7 @@ std::vector<ReplicaPart> HostReplicas::parts() const {
   for (const std::string& directory : step_directories(directory_)) {
     for (const auto& entry : fs::directory_iterator(directory)) {
       if (entry.path().extension() != ".json") continue;
-      found.push_back(unpack_fact<ReplicaPart>(read_text(entry.path(), kMaxTextBytes)));
+      found.push_back(unpack_fact<ReplicaPart>(read_text(entry.path(), kMaxPartTextBytes)));
     }
   }
   return found;

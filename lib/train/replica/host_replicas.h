@@ -31,6 +31,9 @@ struct ReplicaPart {
   }
 };
 
+// Bytes of a part's text, as of a manifest.
+inline constexpr uint64_t kMaxPartTextBytes = uint64_t{1} << 30;
+
 // Threads: const functions from any.
 class HostReplicas {
  public:

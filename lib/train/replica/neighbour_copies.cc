@@ -154,6 +154,9 @@ ReplicaPart NeighbourCopies::Job::exchange(const ReplicaPart& mine, const std::s
   const std::array<uint64_t, 2> sizes{text.size(), bytes};
   std::array<uint64_t, 2> their_sizes{};
   swap(memory_of(sizes), memory_of(their_sizes), stop);
+  if (their_sizes[0] > kMaxPartTextBytes)
+    fail(ErrorKind::kPeer, "replicate step {}: rank {} announces {} B of text", mine.step, former(),
+         their_sizes[0]);
   std::string their_text(their_sizes[0], '\0');
   swap(memory_of(std::as_const(text)), memory_of(their_text), stop);
   const auto theirs = unpack_fact<ReplicaPart>(their_text);
