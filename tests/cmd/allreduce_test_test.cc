@@ -18,13 +18,11 @@ namespace gxp {
 namespace {
 
 using nlohmann::json;
-using Arguments = std::vector<std::string>;
 
 // Small and fast unless the arguments say otherwise.
 Outcome run_test(const Arguments& more) {
-  Arguments arguments = {"allreduce-test", "-b", "24", "-e", "96", "-f", "2", "-n", "2", "-w", "0"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return run_gxp(arguments);
+  return run_gxp(
+      Arguments{"allreduce-test", "-b", "24", "-e", "96", "-f", "2", "-n", "2", "-w", "0"} + more);
 }
 
 json run_json(Arguments more) {

@@ -16,7 +16,6 @@ namespace gxp {
 namespace {
 
 namespace fs = std::filesystem;
-using Arguments = std::vector<std::string>;
 
 // The one line that tells the failure has all `words`.
 void check_failure(const Outcome& outcome, int code, const std::vector<std::string>& words) {
@@ -239,10 +238,9 @@ Surroundings with_secret(const std::string& secret) {
 // The command of one of two hosts.
 Arguments on_host(int host, const std::string& master, const std::string& timeout = "1",
                   const Arguments& more = {}) {
-  Arguments all = {"--nnodes", "2",    "--node-rank",    std::to_string(host),
-                   "--master", master, "--join-timeout", timeout};
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
+  return Arguments{"--nnodes", "2",    "--node-rank",    std::to_string(host),
+                   "--master", master, "--join-timeout", timeout} +
+         more;
 }
 
 // Both hosts at once, the second with its own secret and further arguments.

@@ -11,10 +11,8 @@ namespace {
 
 // `gxp ARGUMENTS`, its standard streams changed as a shell's REDIRECTION says.
 Outcome run_with(const std::string& redirection, const std::vector<std::string>& arguments) {
-  std::vector<std::string> argv = {"sh", "-c", "exec \"$@\" " + redirection, "sh"};
-  const std::vector<std::string> command = gxp_argv(arguments);
-  argv.insert(argv.end(), command.begin(), command.end());
-  return Process(argv).end(Deadline::after(std::chrono::seconds(20)));
+  return Process(Arguments{"sh", "-c", "exec \"$@\" " + redirection, "sh"} + gxp_argv(arguments))
+      .end(Deadline::after(std::chrono::seconds(20)));
 }
 
 }  // namespace
@@ -75,11 +73,10 @@ TEST_CASE("a path that cannot be examined is the system's error, not a bug", "[c
 }
 
 TEST_CASE("without /proc ranks cannot be started, which is no bug", "[cmd]") {
-  std::vector<std::string> argv = {
-      "unshare", "-rm", "sh", "-c", "mount -t tmpfs none /proc && exec \"$@\"", "sh"};
-  const std::vector<std::string> command = gxp_argv({"allreduce-test", "--nproc", "2"});
-  argv.insert(argv.end(), command.begin(), command.end());
-  const Outcome outcome = Process(argv).end();
+  const Outcome outcome = Process(Arguments{"unshare", "-rm", "sh", "-c",
+                                            "mount -t tmpfs none /proc && exec \"$@\"", "sh"} +
+                                  gxp_argv({"allreduce-test", "--nproc", "2"}))
+                              .end();
   if (!contains(outcome.err, "gxp: ")) {
     WARN("no namespace can be made here: " << outcome.err);
     return;

@@ -19,8 +19,7 @@ using Catch::Matchers::Contains;
 const std::string kModel = GXP_TEST_DATA "/ckpt/hf_gpt2";
 
 void check_code(const std::vector<std::string>& arguments, int code, const std::string& words) {
-  std::vector<std::string> all = {"convert-ckpt"};
-  all.insert(all.end(), arguments.begin(), arguments.end());
+  const Arguments all = Arguments{"convert-ckpt"} + arguments;
   const Outcome outcome = run_gxp(all);
   CAPTURE(arguments, outcome.err);
   CHECK(outcome.code == code);
@@ -141,9 +140,7 @@ TEST_CASE("options of convert-ckpt that do not belong together end it with code 
       {"--resume goes with --to", {"--inspect", "--resume"}},
       {"is not a size", {"out", "--to", "safetensors", "--max-shard-size", "0"}},
   }));
-  std::vector<std::string> arguments = {kModel};
-  arguments.insert(arguments.end(), rest.begin(), rest.end());
-  check_code(arguments, 2, words);
+  check_code(Arguments{kModel} + rest, 2, words);
 }
 
 TEST_CASE("ranks that cannot be started for want of /proc are no bug", "[cmd]") {

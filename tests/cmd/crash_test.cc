@@ -12,7 +12,6 @@ namespace gxp {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Arguments = std::vector<std::string>;
 
 void kill_after(const Arguments& arguments, std::chrono::microseconds delay) {
   Process process(gxp_argv(arguments));

@@ -5,8 +5,6 @@
 namespace gxp {
 namespace {
 
-using Arguments = std::vector<std::string>;
-
 TEST_CASE("documents that are split off are validated on, and planned for", "[cmd]") {
   const GoldenRun run;
   std::string lines;
@@ -23,9 +21,7 @@ TEST_CASE("documents that are split off are validated on, and planned for", "[cm
   REQUIRE(outcome.code == 0);
   CHECK(run.metrics().back()["valid_loss"].is_number());
   for (const char* more : {"--evaluate", "--resume"}) sets.emplace_back(more);
-  Arguments evaluate = {"train", run.path("run.toml")};
-  evaluate.insert(evaluate.end(), sets.begin(), sets.end());
-  outcome = run_gxp(evaluate);
+  outcome = run_gxp(Arguments{"train", run.path("run.toml")} + sets);
   CHECK(outcome.code == 0);
   CHECK(contains(outcome.out, "validation loss"));
 }

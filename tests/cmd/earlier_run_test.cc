@@ -15,7 +15,6 @@ namespace gxp {
 namespace {
 
 namespace fs = std::filesystem;
-using Arguments = std::vector<std::string>;
 
 constexpr const char* kManySteps = "train.steps=1000000";
 
@@ -33,9 +32,7 @@ std::string listing(const std::string& directory) {
 
 // A run that goes on until it is told to end, once it has done a step.
 Process start_long_run(const GoldenRun& run, const Arguments& more = {}) {
-  Arguments arguments = {"--set", kManySteps};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return Process(gxp_argv(run.train(arguments)));
+  return Process(gxp_argv(run.train(Arguments{"--set", kManySteps} + more)));
 }
 
 void await_step(const GoldenRun& run) {
@@ -232,10 +229,8 @@ TEST_CASE("a terminal that closes lets the run save, however often it says so", 
 TEST_CASE("under nohup a run goes on when the terminal closes", "[cmd]") {
   const std::string nproc = GENERATE("1", "2");
   const GoldenRun run;
-  Arguments argv = {"nohup"};
-  const Arguments train = gxp_argv(run.train({"--set", kManySteps, "--nproc", nproc}));
-  argv.insert(argv.end(), train.begin(), train.end());
-  Process process(argv);
+  Process process(Arguments{"nohup"} +
+                  gxp_argv(run.train({"--set", kManySteps, "--nproc", nproc})));
   await_step(run);
   process.signal(SIGHUP);
   const size_t steps = run.metrics().size();
@@ -261,10 +256,10 @@ TEST_CASE("a reader of the output that leaves costs no step", "[cmd]") {
   const GoldenRun run;
   // The pipe has had a reader, so that it could be opened, and has none when gxp begins.
   const std::string script = R"(mkfifo "$0"; : <"$0" & exec 3>"$0"; wait; exec "$@" >&3 2>&1)";
-  Arguments argv = {"sh", "-c", script, run.path("pipe")};
-  const Arguments train = gxp_argv(run.train({"--set", "train.steps=5"}));
-  argv.insert(argv.end(), train.begin(), train.end());
-  CHECK(Process(argv).end().code == 4);  // the result has reached nobody
+  CHECK(Process(Arguments{"sh", "-c", script, run.path("pipe")} +
+                gxp_argv(run.train({"--set", "train.steps=5"})))
+            .end()
+            .code == 4);  // the result has reached nobody
   CHECK(run.metrics().size() == 5);
   CHECK(fs::exists(run.path("run/ckpt/step-00000005")));
 }

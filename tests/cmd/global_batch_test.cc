@@ -8,12 +8,11 @@ namespace gxp {
 namespace {
 
 std::vector<std::string> on_ranks(const std::string& nproc, const std::vector<std::string>& more) {
-  std::vector<std::string> arguments = {"--nproc", nproc,
-                                        "--set",   "train.grad_accum=1",
-                                        "--set",   "train.global_batch=8",
-                                        "--set",   "train.deterministic=any-world-size"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
+  return Arguments{"--nproc", nproc,
+                   "--set",   "train.grad_accum=1",
+                   "--set",   "train.global_batch=8",
+                   "--set",   "train.deterministic=any-world-size"} +
+         more;
 }
 
 }  // namespace

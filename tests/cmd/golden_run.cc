@@ -70,10 +70,7 @@ GoldenRun::GoldenRun(const std::string& folder, int micro_batch)
 std::string GoldenRun::golden(const std::string& file) const { return folder_ + "/" + file; }
 
 std::vector<std::string> GoldenRun::train(const std::vector<std::string>& more) const {
-  std::vector<std::string> arguments = {"train", path("run.toml"), "--metrics",
-                                        path("metrics.jsonl")};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
+  return Arguments{"train", path("run.toml"), "--metrics", path("metrics.jsonl")} + more;
 }
 
 std::vector<json> GoldenRun::metrics() const {

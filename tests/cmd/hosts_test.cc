@@ -8,21 +8,18 @@
 
 namespace gxp {
 namespace {
-
-using Arguments = std::vector<std::string>;
 using nlohmann::json;
 
 constexpr int kRanks = 2;  // of a host
 
 Arguments on_hosts(int hosts, const Arguments& command) {
-  Arguments argv = {std::string(GXP_SOURCE_DIR) + "/bench/hosts.sh",
-                    "--hosts",
-                    std::to_string(hosts),
-                    "--ranks",
-                    std::to_string(kRanks),
-                    "--count"};
-  argv.insert(argv.end(), command.begin(), command.end());
-  return argv;
+  return Arguments{std::string(GXP_SOURCE_DIR) + "/bench/hosts.sh",
+                   "--hosts",
+                   std::to_string(hosts),
+                   "--ranks",
+                   std::to_string(kRanks),
+                   "--count"} +
+         command;
 }
 
 bool can_make_hosts() {
@@ -55,10 +52,9 @@ Arguments settings(const std::string& strategy, const std::string& codec) {
 
 std::vector<int64_t> sent_in_steps(const GoldenRun& run, int hosts, const std::string& strategy,
                                    int steps, const std::string& codec = kNoCodec) {
-  Arguments train =
-      gxp_argv(run.train({"--overwrite", "--set", "train.steps=" + std::to_string(steps)}));
-  const Arguments more = settings(strategy, codec);
-  train.insert(train.end(), more.begin(), more.end());
+  const Arguments train =
+      gxp_argv(run.train({"--overwrite", "--set", "train.steps=" + std::to_string(steps)})) +
+      settings(strategy, codec);
   const Outcome outcome = Process(on_hosts(hosts, train)).end();
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
@@ -67,14 +63,11 @@ std::vector<int64_t> sent_in_steps(const GoldenRun& run, int hosts, const std::s
 
 json plan(const GoldenRun& run, int hosts, const std::string& strategy,
           const std::string& codec = kNoCodec) {
-  Arguments arguments = {"shard-plan", run.path("run.toml"),
-                         "--nproc",    std::to_string(kRanks),
-                         "--nnodes",   std::to_string(hosts),
-                         "--gflops",   "50",
-                         "--format",   "json"};
-  const Arguments more = settings(strategy, codec);
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return json::parse(run_gxp(arguments).out);
+  return json::parse(
+      run_gxp(Arguments{"shard-plan", run.path("run.toml"), "--nproc", std::to_string(kRanks),
+                        "--nnodes", std::to_string(hosts), "--gflops", "50", "--format", "json"} +
+              settings(strategy, codec))
+          .out);
 }
 
 // Gradients of a shard, summed over the replicas: 2 (R - 1) / R of its bytes from each.

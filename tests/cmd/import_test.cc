@@ -10,7 +10,6 @@ namespace gxp {
 namespace {
 
 using nlohmann::json;
-using Arguments = std::vector<std::string>;
 
 const std::string kZero2 = R"({
   "fp16": {"enabled": true, "loss_scale": 0, "loss_scale_window": 1000, "initial_scale_power": 16,
@@ -79,9 +78,7 @@ class LauncherFiles {
     for (const char* set : {"model.hidden=16", "model.layers=1", "model.heads=2", "train.steps=2",
                             "data.sequence=16", "train.device=cpu"})
       arguments.insert(arguments.end(), {"--set", set});
-    arguments.insert(arguments.end(), {"--set", "data.train=" + path("corpus.txt")});
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return run_gxp(arguments);
+    return run_gxp(arguments + Arguments{"--set", "data.train=" + path("corpus.txt")} + more);
   }
 
  private:

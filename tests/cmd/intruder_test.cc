@@ -12,8 +12,6 @@
 namespace gxp {
 namespace {
 
-using Arguments = std::vector<std::string>;
-
 const Surroundings kIntruderSecret{.environment = {{"GXP_JOB_SECRET", std::string(64, 'b')}},
                                    .file_bytes = 0};
 
@@ -44,9 +42,8 @@ Arguments host(int index, const std::string& master, const std::string& iteratio
 
 // The same with few descriptors.
 Arguments with_descriptors(int count, const Arguments& command) {
-  Arguments argv = {"sh", "-c", "ulimit -n " + std::to_string(count) + "; exec \"$@\"", "sh"};
-  argv.insert(argv.end(), command.begin(), command.end());
-  return argv;
+  return Arguments{"sh", "-c", "ulimit -n " + std::to_string(count) + "; exec \"$@\"", "sh"} +
+         command;
 }
 
 }  // namespace

@@ -83,9 +83,7 @@ TEST_CASE("memcalc names a class without a language model's head, and predicts n
   CHECK(report["architecture"] == "LlamaForSequenceClassification");
   for (const Arguments& more : {Arguments{"--sequence", "1024"},
                                 Arguments{"--limit", "40GB", "--solve", "seq", "--stage", "3"}}) {
-    Arguments arguments = {reward};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const Outcome outcome = memcalc(arguments);
+    const Outcome outcome = memcalc(Arguments{reward} + more);
     CHECK(outcome.code == 2);
     CHECK(contains(outcome.err, "is LlamaForSequenceClassification, whose head"));
   }

@@ -113,8 +113,7 @@ TEST_CASE("memcalc counts what saves and replicas hold of a host's memory", "[cm
     if (name.starts_with("frozen-")) untrained += file.file_size();
   }
   CHECK((untrained > 0) == (frozen != "[]"));
-  Arguments question = {run.path("run.toml"), "--nproc", "4", "--nnodes", "2"};
-  question.insert(question.end(), settings.begin(), settings.end());
+  Arguments question = Arguments{run.path("run.toml"), "--nproc", "4", "--nnodes", "2"} + settings;
   question.insert(question.end(),
                   {"--set", "checkpoint.async=true", "--set", "checkpoint.replica=neighbour"});
   const Json on_two_hosts = memcalc_json(question);
@@ -186,9 +185,9 @@ TEST_CASE("memcalc --solve fills a GPU's memory with a MODEL", "[cmd]") {
   const Arguments of = GENERATE(Arguments{"--solve", "batch", "--sequence", "2048"},
                                 Arguments{"--solve", "seq", "--recompute", "selective"},
                                 Arguments{"--solve", "layers"});
-  Arguments arguments = {"llama3-8b", "--limit", "80GB", "--gpus", "8,16", "--stage", "2,3"};
-  arguments.insert(arguments.end(), of.begin(), of.end());
-  const Json results = memcalc_json(arguments)["results"];
+  const Json results =
+      memcalc_json(Arguments{"llama3-8b", "--limit", "80GB", "--gpus", "8,16", "--stage", "2,3"} +
+                   of)["results"];
   REQUIRE(results.size() == 4);
   for (const Json& row : results) {
     CHECK(row["value"] >= 1);

@@ -14,7 +14,6 @@ namespace gxp {
 namespace {
 
 using nlohmann::json;
-using Arguments = std::vector<std::string>;
 
 const std::string kModels = std::string(GXP_TEST_DATA) + "/models/";
 
@@ -26,9 +25,7 @@ class ViewRun {
   }
   [[nodiscard]] std::string path(const std::string& name) const { return directory_ / name; }
   [[nodiscard]] Outcome run(const Arguments& more) const {
-    Arguments arguments = {"train", path("run.toml"), "--set", "train.device=cpu"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return run_gxp(arguments);
+    return run_gxp(Arguments{"train", path("run.toml"), "--set", "train.device=cpu"} + more);
   }
   [[nodiscard]] json json_of(Arguments more) const {
     more.insert(more.end(), {"--format", "json"});
@@ -121,9 +118,7 @@ TEST_CASE("rows with labels are named in the log, and what counts in metrics and
       data.write_numpy("rows.npy", "<i4", fmt::format("({}, 2, {})", kRows, kLength), elements, 1);
   const ByteRun run;
   const auto on_two_ranks = [&](const Arguments& more) {
-    Arguments arguments = {"--nproc", "2", "--set", "data.valid=" + rows};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
+    return Arguments{"--nproc", "2", "--set", "data.valid=" + rows} + more;
   };
   const json view = run.json_of(on_two_ranks({"--evaluate"}));
   CHECK(view["tokens"] == targets);

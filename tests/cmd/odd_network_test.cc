@@ -11,8 +11,6 @@
 namespace gxp {
 namespace {
 
-using Arguments = std::vector<std::string>;
-
 const Surroundings kOddSecret{.environment = {{"GXP_JOB_SECRET", std::string(64, 'c')}},
                               .file_bytes = 0};
 

@@ -16,17 +16,15 @@ namespace gxp {
 namespace {
 
 namespace fs = std::filesystem;
-using Arguments = std::vector<std::string>;
 
 constexpr int kAllSteps = 300;  // so many that no run ends before a signal comes
 
 Arguments restarting(const std::string& restarts, const Arguments& more = {}) {
-  Arguments all = {"--nproc",        "3",
+  return Arguments{"--nproc",        "3",
                    "--set",          fmt::format("train.steps={}", kAllSteps),
                    "--set",          "checkpoint.every=10",
-                   "--max-restarts", restarts};
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
+                   "--max-restarts", restarts} +
+         more;
 }
 
 const std::string& undisturbed_weights() {
@@ -104,11 +102,11 @@ std::map<std::string, std::string> variables(const std::string& launcher, int ra
 
 // The options of ranks that another launcher starts again.
 Arguments started_again(const Arguments& more) {
-  Arguments all = {
-      "--max-restarts",   "2", "--set", "train.steps=300", "--set", "checkpoint.every=10", "--set",
-      "checkpoint.keep=0"};
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
+  return Arguments{"--max-restarts", "2",
+                   "--set",          "train.steps=300",
+                   "--set",          "checkpoint.every=10",
+                   "--set",          "checkpoint.keep=0"} +
+         more;
 }
 
 // Two ranks that another launcher has started. With `kill`, rank 1 is killed after a checkpoint.
@@ -248,8 +246,7 @@ TEST_CASE("--max-restarts without something to continue is refused by name", "[c
   const auto [more, message] = GENERATE(table<Arguments, std::string>(
       {{{"--set", "checkpoint.dir="}, "--max-restarts: checkpoint.dir is not set"},
        {{"--time-by-class"}, "--max-restarts: there is nothing"}}));
-  Arguments all = {"train", run.path("run.toml"), "--max-restarts", "1"};
-  all.insert(all.end(), more.begin(), more.end());
+  const Arguments all = Arguments{"train", run.path("run.toml"), "--max-restarts", "1"} + more;
   const Outcome outcome = run_gxp(all);
   CAPTURE(outcome.err);
   CHECK(outcome.code == 2);
@@ -262,15 +259,13 @@ TEST_CASE("a thousand kills of random ranks leave no trace in the weights", "[cm
   const GoldenRun run;
   const int kills = 500;  // of each kind
   const Arguments settings = {"--nproc", "4", "--set", "train.steps=20000"};
-  Arguments restarting = settings;
-  for (const char* more :
-       {"--set", "checkpoint.every=5", "--set", "checkpoint.keep=3", "--max-restarts", "1000"})
-    restarting.push_back(more);
-  if (replica != "none")
-    for (const char* more : {"--set", "checkpoint.replica=neighbour", "--set",
-                             "checkpoint.replica_every=5", "--set", "checkpoint.every=1000"})
-      restarting.push_back(more);
-  Process launcher(gxp_argv(run.train(restarting)));
+  const Arguments saving = {
+      "--set", "checkpoint.every=5", "--set", "checkpoint.keep=3", "--max-restarts", "1000"};
+  const Arguments replicating = {"--set", "checkpoint.replica=neighbour",
+                                 "--set", "checkpoint.replica_every=5",
+                                 "--set", "checkpoint.every=1000"};
+  Process launcher(
+      gxp_argv(run.train(settings + saving + (replica == "none" ? Arguments{} : replicating))));
   size_t reached = 0;
   for (int kill = 0; kill < kills; ++kill) {
     const size_t wanted = reached + random() % 25;

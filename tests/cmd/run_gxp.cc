@@ -113,9 +113,7 @@ Outcome Process::end(Deadline deadline) {
 }
 
 std::vector<std::string> gxp_argv(const std::vector<std::string>& arguments) {
-  std::vector<std::string> argv = {GXP_BINARY};
-  argv.insert(argv.end(), arguments.begin(), arguments.end());
-  return argv;
+  return Arguments{GXP_BINARY} + arguments;
 }
 
 Outcome run_gxp(const std::vector<std::string>& arguments, const Surroundings& surroundings) {

@@ -10,6 +10,7 @@
 
 #include "lib/base/deadline.h"
 #include "lib/base/fd.h"
+#include "tests/arguments.h"
 
 namespace gxp {
 

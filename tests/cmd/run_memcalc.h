@@ -7,8 +7,6 @@
 #include "tests/cmd/run_gxp.h"
 
 namespace gxp {
-
-using Arguments = std::vector<std::string>;
 using Json = nlohmann::json;
 
 inline Outcome memcalc(Arguments arguments) {

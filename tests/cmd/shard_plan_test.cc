@@ -8,8 +8,6 @@
 
 namespace gxp {
 namespace {
-
-using Arguments = std::vector<std::string>;
 using Json = nlohmann::json;
 
 Json json_of(Arguments arguments) {
@@ -22,10 +20,9 @@ Json json_of(Arguments arguments) {
 
 // The run file, with settings that a plan and its run share.
 Arguments with(const GoldenRun& run, const std::string& strategy, Arguments more) {
-  Arguments all = {run.path("run.toml"), "--set", "parallel.strategy=" + strategy, "--set",
-                   "comm.profile=builtin"};
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
+  return Arguments{run.path("run.toml"), "--set", "parallel.strategy=" + strategy, "--set",
+                   "comm.profile=builtin"} +
+         more;
 }
 
 Json plan(const GoldenRun& run, const std::string& strategy, Arguments more) {

@@ -27,10 +27,9 @@ struct LongRun {
   }
 
   static std::vector<std::string> arguments(const std::vector<std::string>& more) {
-    std::vector<std::string> all = {
-        "--nproc", "3", "--set", "train.steps=1000000", "--set", "train.log_every=1000000"};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
+    return Arguments{
+               "--nproc", "3", "--set", "train.steps=1000000", "--set", "train.log_every=1000000"} +
+           more;
   }
   [[nodiscard]] std::string directory() const { return run.path("run/ckpt"); }
   [[nodiscard]] bool has_steps(size_t count) const {

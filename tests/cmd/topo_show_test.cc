@@ -58,9 +58,7 @@ TEST_CASE("a topology that cannot be shown is one error and its exit code", "[cm
            {{"--from", kData + "smi/dgx1-v100-4mlx.txt", "--format", "nccl-xml"},
             2,
             "has no bus id, which NCCL needs"}}));
-  std::vector<std::string> all = {"topo"};
-  all.insert(all.end(), arguments.begin(), arguments.end());
-  const Outcome outcome = run_gxp(all);
+  const Outcome outcome = run_gxp(Arguments{"topo"} + arguments);
   CHECK(outcome.code == code);
   CHECK(outcome.out.empty());
   CHECK(outcome.err.find("gxp: error: ") == 0);

@@ -44,9 +44,8 @@ TEST_CASE("gxp topo -m prints what nvidia-smi topo -m prints", "[cmd]") {
 
 TEST_CASE("gxp topo path tells programs type, bandwidth, limit and verdicts", "[cmd]") {
   const auto ask = [](const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = {"topo",   "path", "GPU0",     "mlx5_13",
-                                          "--from", kOci,   "--format", "json"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Arguments arguments =
+        Arguments{"topo", "path", "GPU0", "mlx5_13", "--from", kOci, "--format", "json"} + more;
     return nlohmann::json::parse(run_gxp(arguments).out);
   };
   const nlohmann::json path = ask({});
@@ -64,9 +63,7 @@ TEST_CASE("gxp topo path refuses what is no end of a path, and unknown variables
       {{{"GPU8", "GPU0"}, "no such device"},
        {{"GPU0", "GPU1", "--nccl", "NCCL_DEBUG=1"}, "only these NCCL variables affect paths"},
        {{"GPU0", "GPU1", "--nccl", "NCCL_P2P_LEVEL"}, "must be NAME=VALUE"}}));
-  std::vector<std::string> all = {"topo", "path", "--from", kOci};
-  all.insert(all.end(), arguments.begin(), arguments.end());
-  const Outcome outcome = run_gxp(all);
+  const Outcome outcome = run_gxp(Arguments{"topo", "path", "--from", kOci} + arguments);
   CHECK(outcome.code == 2);
   CHECK(outcome.out.empty());
   CHECK_THAT(outcome.err, Catch::Contains(complaint));

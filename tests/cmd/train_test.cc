@@ -12,7 +12,6 @@ namespace gxp {
 namespace {
 
 using nlohmann::json;
-using Arguments = std::vector<std::string>;
 
 // As tests/train/golden_test.cc: ten times the distance of PyTorch's float32 run from float64.
 constexpr double kLossTolerance = 7e-6;
@@ -212,9 +211,7 @@ TEST_CASE(
   CHECK(run.run({"--time-by-class"}).code == 2);  // has --metrics
   const Arguments arguments = {"train", run.path("run.toml"), "--time-by-class"};
   const auto refused = [&](const Arguments& more) {
-    Arguments all = arguments;
-    all.insert(all.end(), more.begin(), more.end());
-    const Outcome outcome = run_gxp(all);
+    const Outcome outcome = run_gxp(arguments + more);
     CHECK(outcome.code == 2);
     return outcome.err;
   };

@@ -14,6 +14,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
+#include "tests/arguments.h"
 
 namespace gxp {
 

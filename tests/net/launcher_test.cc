@@ -85,9 +85,7 @@ TEST_CASE("the rank that fails is named and decides the exit code", "[net]") {
   const Row row = GENERATE(Row{{"2", "9"}, 5, "rank 2 was killed by signal 9 (SIGKILL)"},
                            Row{{"0", "9"}, 5, "rank 0 was killed by signal 9 (SIGKILL)"},
                            Row{{"1", "exit", "4"}, 4, "rank 1 exited with code 4"});
-  std::vector<std::string> arguments = {"4", "1", "2000", "fail_one"};
-  arguments.insert(arguments.end(), row.how.begin(), row.how.end());
-  Launch launch(arguments);
+  Launch launch(Arguments{"4", "1", "2000", "fail_one"} + row.how);
   CHECK(launch.end() == row.code);
   CAPTURE(launch.errors);
   CHECK(contains(launch.errors, "gxp error " + row.message));

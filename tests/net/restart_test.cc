@@ -49,9 +49,7 @@ TEST_CASE("ranks start again after a signal or exit code 5, and after nothing el
                                           {"5", {"4:15", "0:well"}, 5, 1},
                                           {"0", {"4:9", "0:well"}, 5, 1}}));
   const TemporaryDirectory directory;
-  std::vector<std::string> arguments = {"3", "1", "2000", "fail_in_turn", most, directory / "file"};
-  arguments.insert(arguments.end(), plan.begin(), plan.end());
-  Launch launch(arguments);
+  Launch launch(Arguments{"3", "1", "2000", "fail_in_turn", most, directory / "file"} + plan);
   CHECK(launch.end() == code);
   CAPTURE(plan, launch.errors);
   std::ifstream file(directory / "file");

@@ -59,10 +59,8 @@ std::vector<Used> predicted_use(const RunConfig& config, int world_size) {
 }
 
 // Of 4 ranks.
-void check_use(std::vector<std::string> sets, const std::vector<std::string>& more) {
-  sets = with_groups(std::move(sets), 4);
-  sets.insert(sets.end(), more.begin(), more.end());
-  const RunConfig config = small_run(sets);
+void check_use(const Arguments& sets, const Arguments& more) {
+  const RunConfig config = small_run(with_groups(sets, 4) + more);
   const std::vector<Used> used = used_by(config, 4);
   const std::vector<Used> planned = predicted_use(config, 4);
   for (size_t rank = 0; rank < used.size(); ++rank) {

@@ -79,10 +79,9 @@ TEST_CASE("the memory of kept outputs is predicted, and grows with them", "[repl
 
 TEST_CASE("what wraps and prefetching hold is predicted; smaller wraps hold less", "[replay]") {
   const std::string optimizer = GENERATE("adamw", "muon");
-  const auto peak_with = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> sets = {"model.layers=4", "parallel.strategy=zero3",
-                                     "optim.name=" + optimizer};
-    sets.insert(sets.end(), more.begin(), more.end());
+  const auto peak_with = [&](const Arguments& more) {
+    const Arguments sets =
+        Arguments{"model.layers=4", "parallel.strategy=zero3", "optim.name=" + optimizer} + more;
     const KindBytes peak = peak_of_run(small_run(sets), 2, false);
     CHECK(peak == predicted(small_run(sets), 2).peak);
     return total_of(peak);

@@ -85,12 +85,7 @@ Bytes predicted_of_all(const RunConfig& config, int world_size) {
   return bytes;
 }
 
-using Sets = std::vector<std::string>;
-
-Sets operator+(Sets a, const Sets& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
+using Sets = Arguments;
 
 // Wide with so many layers, and deep. Beside what is counted, the two ranks' process has grown by
 // some 16 MB, 26 MB with files, so models are of 400 MB and more in memory.

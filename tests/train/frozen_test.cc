@@ -35,10 +35,10 @@ const std::vector<Case> kCases = {
     {"llama-tiny", R"(["model.norm.weight", "layers.1.mlp.[gu]*", "*layernorm*"])"}};
 
 RunConfig config_of(const Case& run, int world_size, const Settings& more = {}) {
-  Settings sets = {std::string("train.frozen=") + run.patterns, "train.steps=3",
-                   "train.micro_batch=1", "train.grad_accum=2"};
-  sets.insert(sets.end(), more.begin(), more.end());
-  return golden_config(run.folder, world_size, sets);
+  return golden_config(run.folder, world_size,
+                       Settings{std::string("train.frozen=") + run.patterns, "train.steps=3",
+                                "train.micro_batch=1", "train.grad_accum=2"} +
+                           more);
 }
 
 // By tensor, in the order of weights_of().

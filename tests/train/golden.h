@@ -9,6 +9,7 @@
 #include "lib/config/run_config.h"
 #include "lib/train/step/backend.h"
 #include "lib/train/trainer.h"
+#include "tests/arguments.h"
 #include "tests/catch.h"
 #include "tests/collective/run_ranks.h"
 #include "tests/temporary_directory.h"
@@ -17,11 +18,6 @@ namespace gxp {
 
 using Values = std::vector<float>;
 using Settings = std::vector<std::string>;  // "KEY=VALUE"
-
-inline Settings operator+(Settings a, const Settings& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 // The golden runs: FAMILY-tiny for each model family; all of them.
 std::vector<std::string> tiny_runs();

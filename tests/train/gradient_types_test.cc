@@ -29,10 +29,6 @@ const std::vector<Types> kTypes = {
     {"fp32", "fp32", "bf16"}, {"fp32", "bf16", "fp32"}, {"bf16", "bf16", "fp32"}, kBf16,
     {"fp16", "fp16", "bf16"}, {"fp16", "bf16", "fp16"}, {"fp16", "fp16", "fp16"}};
 
-void append(Settings& sets, const Settings& more) {
-  sets.insert(sets.end(), more.begin(), more.end());
-}
-
 void check_all_same(const std::vector<Trained>& ranks, const Trained& expected) {
   for (const Trained& rank : ranks) {
     check_same(rank, expected);
@@ -46,10 +42,11 @@ TEST_CASE("with any types of gradients every strategy has the bits of DDP", "[tr
   const std::string accum = GENERATE("1", "3");
   CAPTURE(types.precision, types.kept, types.reduced, strategy, accum);
   const auto train = [&](const Settings& more) {
-    Settings sets = settings_of(types);
-    append(sets, {"train.micro_batch=1", "train.grad_accum=" + accum, "train.steps=3",
-                  "fp16.initial_scale_power=8", "parallel.bucket_bytes=20000"});
-    append(sets, more);
+    const Settings sets =
+        settings_of(types) +
+        Settings{"train.micro_batch=1", "train.grad_accum=" + accum, "train.steps=3",
+                 "fp16.initial_scale_power=8", "parallel.bucket_bytes=20000"} +
+        more;
     return train_on_ranks(golden_config("gpt2-accum", 1, sets), 4);
   };
   const int shard_size = strategy == "hybrid_shard" ? 2 : 0;
@@ -84,9 +81,9 @@ TEST_CASE("a message is rounded once, and the sum once more", "[train][table]") 
   CAPTURE(types.precision, types.kept, types.reduced, strategy);
   if (std::string(types.kept) == "fp32") return;  // kernels add to f32 in orders of their own
   const auto rows = gradients_of_rows(4, types.precision);
-  Settings sets = settings_of(types);
-  append(sets, {"train.micro_batch=1", "train.grad_accum=2", "train.steps=1",
-                "fp16.initial_scale_power=10", "parallel.strategy=" + strategy});
+  const Settings sets =
+      settings_of(types) + Settings{"train.micro_batch=1", "train.grad_accum=2", "train.steps=1",
+                                    "fp16.initial_scale_power=10", "parallel.strategy=" + strategy};
   const auto found = train_on_ranks(golden_config("llama-tiny", 1, sets), 2)[0].first_gradients;
   const DType kept = dtype_of(Choice<NumberType>(types.kept));
   const DType reduced = dtype_of(Choice<NumberType>(types.reduced));
@@ -115,10 +112,13 @@ TEST_CASE("any-world-size: gradients of one half type are the same on 1, 2 and 4
           "[train][table]") {
   const Types types = GENERATE(values<Types>({kBf16, {"fp16", "fp16", "fp16"}}));
   const auto train = [&](int world_size, const std::string& strategy) {
-    Settings sets = settings_of(types);
-    append(sets, {"train.deterministic=any-world-size", "train.micro_batch=1", "train.steps=3",
-                  "fp16.initial_scale_power=8", "parallel.strategy=" + strategy,
-                  fmt::format("train.grad_accum={}", 4 / world_size)});
+    const Settings sets =
+        settings_of(types) + Settings{"train.deterministic=any-world-size",
+                                      "train.micro_batch=1",
+                                      "train.steps=3",
+                                      "fp16.initial_scale_power=8",
+                                      "parallel.strategy=" + strategy,
+                                      fmt::format("train.grad_accum={}", 4 / world_size)};
     return train_on_ranks(golden_config("gpt2-tiny", 1, sets), world_size);
   };
   const int world_size = GENERATE(2, 4);
@@ -139,10 +139,7 @@ TEST_CASE("halves of gradients go through every optimizer, offload and recomputa
                                  {"offload.optimizer=memory", "offload.step_tile=2048"}}));
   CAPTURE(how);
   const auto train = [&](const Settings& more) {
-    Settings sets = settings_of(kBf16);
-    append(sets, {"train.steps=3"});
-    append(sets, how);
-    append(sets, more);
+    const Settings sets = settings_of(kBf16) + Settings{"train.steps=3"} + how + more;
     return train_on_ranks(golden_config("gpt2-accum", 2, sets), 2);
   };
   check_all_same(train({"parallel.strategy=zero3"}), train({})[0]);

@@ -25,8 +25,7 @@ RunConfig config_with(const std::string& optimizer, int world_size, const Settin
     sets.push_back("optim.state_dtype=" + optimizer.substr(comma + 2));
   if (optimizer == "sgd") sets.insert(sets.end(), {"optim.momentum=0.9", "optim.lr=0.1"});
   if (optimizer == "muon") sets.emplace_back("optim.lr=0.02");
-  sets.insert(sets.end(), others.begin(), others.end());
-  return golden_config("gpt2-tiny", world_size, sets);
+  return golden_config("gpt2-tiny", world_size, sets + others);
 }
 
 TEST_CASE("every optimizer trains to the bits of DDP under every strategy, and learns",

@@ -172,9 +172,8 @@ TEST_CASE("fp8 refuses widths that no GPU multiplies in 8 bits, before there is 
       {{"gpt2-tiny", {"model.hidden=72"}, "attn.c_attn.weight is 72 x 216"},
        {"llama-tiny", {}, "layers.0.self_attn.k_proj.weight is 24 x 48"}}));
   CAPTURE(message);
-  Settings all = {"train.precision=bf16", "train.matmul=fp8", "model.init=normal"};
-  all.insert(all.end(), sets.begin(), sets.end());
-  const RunConfig config = golden_config(folder, 1, all);
+  const RunConfig config = golden_config(
+      folder, 1, Settings{"train.precision=bf16", "train.matmul=fp8", "model.init=normal"} + sets);
   CHECK_THROWS_WITH(plan_run(config, 1),
                     Catch::Contains(message) && Catch::Contains("train.matmul = \"precision\""));
   CHECK_THROWS_WITH(train_on_ranks(config, 1), Catch::Contains(message));

@@ -7,9 +7,9 @@ namespace gxp {
 namespace {
 
 RunConfig config_with(const Settings& more) {
-  Settings sets = {"train.precision=bf16", "train.rounding=stochastic", "train.steps=6"};
-  sets.insert(sets.end(), more.begin(), more.end());
-  return golden_config("gpt2-tiny", 2, sets);
+  return golden_config(
+      "gpt2-tiny", 2,
+      Settings{"train.precision=bf16", "train.rounding=stochastic", "train.steps=6"} + more);
 }
 
 TEST_CASE("stochastic rounding has the same bits under every strategy, wrap and offload",
@@ -30,10 +30,10 @@ TEST_CASE("stochastic rounding goes on after a resume, and a validation does not
   const Settings offload = GENERATE(values<Settings>({{}, {"offload.optimizer=memory"}}));
   CAPTURE(offload);
   const TemporaryDirectory directory;
-  Settings sets = {"checkpoint.dir=" + directory.path(), "train.valid_batches=1",
-                   "data.valid=" + golden_path("gpt2-tiny", "tokens.i32")};
-  sets.insert(sets.end(), offload.begin(), offload.end());
-  const RunConfig config = config_with(sets);
+  const RunConfig config =
+      config_with(Settings{"checkpoint.dir=" + directory.path(), "train.valid_batches=1",
+                           "data.valid=" + golden_path("gpt2-tiny", "tokens.i32")} +
+                  offload);
   const Trained whole = train_on_ranks(config, 2)[0];
   run_ranks(2, [&](Communicator& c) { return train_part(config, c, 3); });
   const auto resumed = run_ranks(2, [&](Communicator& c) {

@@ -41,10 +41,11 @@ TEST_CASE("groups with replicas have the bits of DDP", "[train][table]") {
   };
   const auto ranks = GENERATE(values<Ranks>({{4, 2}, {4, 1}, {4, 4}, {6, 2}}));
   CAPTURE(strategy, over, ranks.world_size, ranks.shard_size);
-  Settings sets = {"parallel.strategy=" + strategy, "parallel.optimizer_over_replicas=" + over,
-                   fmt::format("parallel.shard_size={}", ranks.shard_size)};
   const Settings shape = {"train.micro_batch=1", "train.grad_accum=2", "train.steps=4"};
-  sets.insert(sets.end(), shape.begin(), shape.end());
+  const Settings sets =
+      Settings{"parallel.strategy=" + strategy, "parallel.optimizer_over_replicas=" + over,
+               fmt::format("parallel.shard_size={}", ranks.shard_size)} +
+      shape;
   const Trained& ddp = trained_once("gpt2-accum", ranks.world_size, shape, 1);
   for (const Trained& rank : train_on_ranks(golden_config("gpt2-accum", 1, sets), ranks.world_size))
     check_same(rank, ddp);
@@ -74,10 +75,9 @@ TEST_CASE("any-world-size: 1, 2, 4 and 8 ranks train to the same bits", "[train]
 }
 
 TEST_CASE("any-world-size needs a power of two of micro-batches, added once a step", "[train]") {
-  const auto train = [&](const std::vector<std::string>& sets) {
-    std::vector<std::string> all = {"train.deterministic=any-world-size"};
-    all.insert(all.end(), sets.begin(), sets.end());
-    train_on_ranks(golden_config("gpt2-tiny", 1, all), 2);
+  const auto train = [&](const Settings& sets) {
+    train_on_ranks(
+        golden_config("gpt2-tiny", 1, Settings{"train.deterministic=any-world-size"} + sets), 2);
   };
   CHECK_THROWS_WITH(train({"train.grad_accum=3"}), Catch::Contains("2 ranks x 3 micro-batches"));
   CHECK_THROWS_WITH(train({"train.grad_accum=2", "parallel.hold_gradients=false"}),

@@ -18,21 +18,17 @@ inline constexpr int kMostHosts = 4;
 
 class ElasticHosts {
  public:
-  using Arguments = std::vector<std::string>;
   // Powers of two train to the same bits; three cannot share a batch of 4 rows, but one of 12.
   explicit ElasticHosts(int batch = 4, const std::string& deterministic = "any-world-size")
       : settings_({"--set", "train.steps=400", "--set", "train.grad_accum=1", "--set",
                    "train.global_batch=" + std::to_string(batch), "--set",
                    "train.deterministic=" + deterministic}) {}
   void start(int host, const std::string& max_restarts = "3", const Arguments& more = {}) {
-    Arguments arguments = run.train(settings_);
-    for (const Arguments& added :
-         {Arguments{"--nnodes", nnodes, "--node-rank", std::to_string(host), "--master",
-                    port.master(), "--nproc", "1", "--max-restarts", max_restarts, "--join-timeout",
-                    "4", "--set", "checkpoint.every=10"},
-          more})
-      arguments.insert(arguments.end(), added.begin(), added.end());
-    hosts[size_t(host)] = std::make_unique<Process>(gxp_argv(arguments));
+    const Arguments place = {
+        "--nnodes",       nnodes,    "--node-rank", std::to_string(host), "--master",
+        port.master(),    "--nproc", "1",           "--max-restarts",     max_restarts,
+        "--join-timeout", "4",       "--set",       "checkpoint.every=10"};
+    hosts[size_t(host)] = std::make_unique<Process>(gxp_argv(run.train(settings_ + place + more)));
   }
   void await_steps(size_t steps) {
     const bool come = poll_until([&] { return run.metrics().size() >= steps; });

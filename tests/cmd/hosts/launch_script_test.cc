@@ -13,7 +13,6 @@ namespace gxp {
 namespace {
 
 namespace fs = std::filesystem;
-using Arguments = std::vector<std::string>;
 
 constexpr const char* kSsh = R"(#!/bin/bash
 # ssh -tt OPTION... HOST COMMAND
@@ -44,19 +43,17 @@ class ScriptRun {
 
   // The outcome of `bash SCRIPT words...`; the script's text is in `script`.
   Outcome operator()(const std::string& kind, const Arguments& more, const Arguments& words) {
-    Arguments arguments{"--nproc",        "2",  "--nnodes", "2",
-                        "--print-launch", kind, "--master", port_.master()};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    const Outcome printed = run.run(arguments);
+    const Outcome printed = run.run(Arguments{"--nproc", "2", "--nnodes", "2", "--print-launch",
+                                              kind, "--master", port_.master()} +
+                                    more);
     CAPTURE(printed.err);
     REQUIRE(printed.code == 0);
     make_file(run.path("script"), printed.out);
-    Arguments argv{"/bin/bash", run.path("script")};
-    argv.insert(argv.end(), words.begin(), words.end());
-    Process process(argv, {.environment = {{"PATH", run.path("") + ":" + std::getenv("PATH")},
-                                           {"SLURM_JOB_ID", "7"},
-                                           {"SLURM_CPUS_ON_NODE", "4"},
-                                           {"MASTER_PORT", port_of(port_.master())}}});
+    Process process(Arguments{"/bin/bash", run.path("script")} + words,
+                    {.environment = {{"PATH", run.path("") + ":" + std::getenv("PATH")},
+                                     {"SLURM_JOB_ID", "7"},
+                                     {"SLURM_CPUS_ON_NODE", "4"},
+                                     {"MASTER_PORT", port_of(port_.master())}}});
     return process.end();
   }
 

@@ -10,7 +10,6 @@ namespace gxp {
 namespace {
 
 namespace fs = std::filesystem;
-using Arguments = std::vector<std::string>;
 
 // In a directory of the test's, so that what is left there can be seen.
 class ReplicaMemory {
@@ -28,11 +27,6 @@ class ReplicaMemory {
   TemporaryDirectory directory_;
 };
 
-Arguments with(Arguments first, const Arguments& second) {
-  first.insert(first.end(), second.begin(), second.end());
-  return first;
-}
-
 }  // namespace
 
 TEST_CASE("a job whose rank dies goes on from the replicas, without a checkpoint", "[cmd]") {
@@ -43,7 +37,7 @@ TEST_CASE("a job whose rank dies goes on from the replicas, without a checkpoint
   const ReplicaMemory memory;
   const GoldenRun run;
   Process launcher(
-      gxp_argv(run.train(with(with(settings, {"--max-restarts", "2"}), memory.settings()))));
+      gxp_argv(run.train(settings + Arguments{"--max-restarts", "2"} + memory.settings())));
   for (const int rank : {1, 0}) {
     REQUIRE(poll_until([&] { return run.metrics().size() >= (rank == 1 ? 13 : 40); }));
     REQUIRE(signal_rank(run.path("run.toml"), rank, SIGKILL));
@@ -107,7 +101,7 @@ TEST_CASE("a spare host takes the place of a lost one", "[cmd]") {
   ElasticHosts job;
   job.nnodes = "2";
   for (int host = 0; host < 3; ++host)
-    job.start(host, "3", with(memory.settings(), {"--spares", "1"}));
+    job.start(host, "3", memory.settings() + Arguments{"--spares", "1"});
   job.await_steps(14);
   job.hosts[1]->signal(SIGKILL);
   CHECK(job.hosts[1]->end().code == 128 + SIGKILL);
@@ -131,7 +125,7 @@ TEST_CASE("replicas that nobody could read, or that have no room, are refused", 
   const GoldenRun run;
   const ReplicaMemory memory;
   const auto refused = [&](const Arguments& more, int code, const std::string& text) {
-    const Outcome outcome = run.run(with(memory.settings(), more));
+    const Outcome outcome = run.run(memory.settings() + more);
     CAPTURE(outcome.err);
     CHECK(outcome.code == code);
     CHECK(contains(outcome.err, text));

@@ -11,8 +11,6 @@
 namespace gxp {
 namespace {
 
-using Arguments = std::vector<std::string>;
-
 constexpr size_t kStepsOnHosts = 300;  // so many that no run ends before a signal comes
 
 class TwoHosts {
@@ -22,13 +20,12 @@ class TwoHosts {
   }
 
   void start(int host, size_t file_bytes = 0) {
-    Arguments arguments =
+    const Arguments arguments =
         run.train({"--nproc", "2", "--nnodes", "2", "--node-rank", std::to_string(host), "--master",
                    port_.master(), "--set", "train.steps=" + std::to_string(kStepsOnHosts), "--set",
                    "checkpoint.every=10"});
-    arguments.insert(arguments.end(), more_.begin(), more_.end());
     launchers[host] = std::make_unique<Process>(
-        gxp_argv(arguments), Surroundings{.environment = {}, .file_bytes = file_bytes});
+        gxp_argv(arguments + more_), Surroundings{.environment = {}, .file_bytes = file_bytes});
   }
 
   void await_steps(size_t steps) const {
