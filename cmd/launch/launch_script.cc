@@ -141,7 +141,7 @@ std::string ssh_script(const LaunchedCommand& command) {
 # When this script is interrupted, all ranks finish their step, save and end.
 set -um
 if (($# != {0})); then echo "give {0} hosts, not $#" >&2; exit 2; fi
-master=$1:{1}
+master=${{1#*@}}:{1}  # without the user
 directory=$(printf %q "$PWD")
 command={2}
 # With a terminal, the ranks get SIGHUP when the connection ends. A host that is silent for 15 s is lost.

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 constexpr const char* kSsh = R"(#!/bin/bash
 # ssh -tt OPTION... HOST COMMAND
 host=${@: -2:1}
-[[ $1 == -tt && $host == 127.0.0.* ]] || exit 255
+[[ $1 == -tt && ${host#me@} == 127.0.0.* ]] || exit 255
 exec bash -c "${@: -1}"
 )";
 // The second task first: they start in any order.
@@ -81,7 +81,7 @@ TEST_CASE("a printed script starts all ranks", "[cmd]") {
     Arguments more, words;
   };
   const Case tried = GENERATE(Case{"ssh", {}, {"127.0.0.1", "127.0.0.2"}},
-                              Case{"ssh", {"--max-restarts", "2"}, {"127.0.0.1", "127.0.0.2"}},
+                              Case{"ssh", {"--max-restarts", "2"}, {"me@127.0.0.1", "127.0.0.2"}},
                               Case{"slurm", {"--max-restarts", "2"}, {}});
   CAPTURE(tried.kind, tried.more);
   ScriptRun start;
