@@ -110,10 +110,13 @@ TEST_CASE("a failure of one rank is explained by its own message", "[cmd]") {
 
 TEST_CASE("where nothing has failed, there is nothing to explain", "[cmd]") {
   const GoldenRun run;
-  CHECK(run_gxp({"train", "--explain-failure", run.path("run/ckpt")}).code == 4);
-  REQUIRE(run.run().code == 0);
-  CHECK_FALSE(fs::exists(run.path("run/ckpt/failure")));
-  CHECK(run_gxp({"train", "--explain-failure", run.path("run/ckpt")}).code == 4);
+  for (const bool has_run : {false, true}) {
+    if (has_run) REQUIRE(run.run().code == 0);
+    CHECK_FALSE(fs::exists(run.path("run/ckpt/failure")));
+    const Outcome outcome = run_gxp({"train", "--explain-failure", run.path("run/ckpt")});
+    CHECK(outcome.code == 4);
+    CHECK(contains(outcome.err, "give the checkpoint.dir of a run that has failed"));
+  }
 }
 
 }  // namespace gxp

@@ -215,8 +215,10 @@ std::vector<RankFailure> read_failures(const std::string& directory) {
     failures.push_back(std::move(failure));
   }
   if (failures.empty())
-    fail(ErrorKind::kIo, "read the reports of a failure in {}: {}", directory,
-         error ? error.message() : "there are none");
+    fail(ErrorKind::kIo,
+         "read the reports of a failure in {}: {}; give the checkpoint.dir of a run that has "
+         "failed, or its train.run_dir if it writes no checkpoints",
+         directory, error ? error.message() : "there are none");
   std::ranges::sort(failures, {}, &RankFailure::rank);
   return failures;
 }
