@@ -41,10 +41,7 @@ class WaitGraph {
   }
   // The operation that the rank is in, and for how long.
   [[nodiscard]] const FlightEntry* running(int rank) const {
-    const FlightRecord* own = record(rank);
-    if (own == nullptr || own->entries.empty()) return nullptr;
-    const FlightEntry& last = own->entries.back();
-    return last.state == FlightEntry::State::kRunning ? &last : nullptr;
+    return running_entry(reports_[size_t(rank)]);
   }
   [[nodiscard]] double running_s(int rank) const {
     return double(record(rank)->taken_ns - running(rank)->entered_ns) / 1e9;
@@ -333,6 +330,12 @@ std::optional<std::pair<int, int>> find_missing(const WaitGraph& ranks,
 }
 
 }  // namespace
+
+const FlightEntry* running_entry(const RankReport& rank) {
+  if (!rank.record || rank.record->entries.empty()) return nullptr;
+  const FlightEntry& last = rank.record->entries.back();
+  return last.state == FlightEntry::State::kRunning ? &last : nullptr;
+}
 
 std::vector<RankReport> read_answers(const std::vector<RankAnswer>& answers) {
   std::vector<RankReport> reports(answers.size());

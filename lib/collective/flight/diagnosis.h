@@ -30,6 +30,9 @@ struct RankReport {
   std::optional<FlightRecord> record;  // of one that answers; none if it has no recorder
 };
 
+// The operation that the rank is in; null: in none.
+const FlightEntry* running_entry(const RankReport& rank);
+
 // What the ranks have answered, by rank. An answer that is no flight record counts as none.
 std::vector<RankReport> read_answers(const std::vector<RankAnswer>& answers);
 

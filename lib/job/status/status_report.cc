@@ -15,12 +15,6 @@ constexpr double kLate = 0.001;     // seconds; what tells a straggler from the 
 constexpr double kMuchData = 0.01;  // share of the time that a rank waits for data
 constexpr int64_t kNsPerS = 1'000'000'000;
 
-const FlightEntry* running(const RankReport& rank) {
-  if (!rank.record || rank.record->entries.empty()) return nullptr;
-  const FlightEntry& last = rank.record->entries.back();
-  return last.state == FlightEntry::State::kRunning ? &last : nullptr;
-}
-
 double seconds(int64_t ns) { return double(std::max<int64_t>(ns, 0)) / double(kNsPerS); }
 
 Cell bytes_or_none(int64_t bytes) { return bytes > 0 ? Cell(bytes) : Cell(); }
@@ -69,7 +63,7 @@ void add_ranks(Report& report, const JobAnswers& answers) {
   for (size_t i = 0; i < answers.ranks.size(); ++i) {
     const RankReport& rank = answers.ranks[i];
     const ProcessPlace process = answers.place_of(int(i));
-    const FlightEntry* entry = running(rank);
+    const FlightEntry* entry = running_entry(rank);
     const auto& record = rank.record;
     table.add_row(
         int64_t(i), process.host.empty() ? Cell() : Cell(process.host),
@@ -117,7 +111,7 @@ void add_stragglers(Report& report, const std::vector<RankReport>& ranks) {
 // The rank that the others wait for, and why. Nothing where no wait is long.
 Cell describe_waits(const std::vector<RankReport>& ranks, double seconds_per_step) {
   const bool is_long = std::ranges::any_of(ranks, [&](const RankReport& rank) {
-    const FlightEntry* entry = running(rank);
+    const FlightEntry* entry = running_entry(rank);
     return entry != nullptr && seconds(rank.record->taken_ns - entry->entered_ns) >
                                    std::max(kLongWait, seconds_per_step);
   });
@@ -133,7 +127,8 @@ std::string describe_activity(const RankReport& rank) {
   if (rank.kind == RankAnswer::Kind::kLeft) return "ended";
   if (rank.kind == RankAnswer::Kind::kAbsent) return "not joined";
   if (!rank.record) return "unknown";
-  const bool communicates = rank.record->activity == Activity::kCompute && running(rank) != nullptr;
+  const bool communicates =
+      rank.record->activity == Activity::kCompute && running_entry(rank) != nullptr;
   return std::string(communicates ? "communication" : to_string(rank.record->activity));
 }
 

@@ -36,12 +36,6 @@ int64_t first_change_after(const FlightRecord& record, int64_t ns) {
   return first;
 }
 
-const FlightEntry* running_entry(const RankReport& rank) {
-  if (!rank.record || rank.record->entries.empty()) return nullptr;
-  const FlightEntry& last = rank.record->entries.back();
-  return last.state == FlightEntry::State::kRunning ? &last : nullptr;
-}
-
 double longest_wait(const std::vector<RankReport>& ranks, int culprit) {
   double longest = 0;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
