@@ -77,8 +77,7 @@ TEST_CASE("a rank without an answer and one that has left are told apart", "[net
 
 TEST_CASE("a survey tells what each rank says, and blames nobody", "[net]") {
   const Job job(4);  // of which rank 3 never comes
-  std::vector<std::unique_ptr<Store>> ranks;
-  for (const int rank : {0, 2}) ranks.push_back(job.join(rank));
+  const auto ranks = job.join_these({0, 2});
   RankProcess stopped(job, 1);
   REQUIRE(stopped.joined());
   answer_all(ranks);
@@ -97,8 +96,7 @@ TEST_CASE("a survey tells what each rank says, and blames nobody", "[net]") {
 
 TEST_CASE("a stopped process is silent, and the others have their verdict soon", "[net]") {
   const Job job(3);
-  std::vector<std::unique_ptr<Store>> ranks;
-  for (const int rank : {0, 2}) ranks.push_back(job.join(rank));
+  const auto ranks = job.join_these({0, 2});
   RankProcess stopped(job, 1);
   REQUIRE(stopped.joined());
   stopped.stop();
@@ -122,8 +120,7 @@ TEST_CASE("without diagnostics, or if they find nothing, the suspicion is the ve
 
 TEST_CASE("a silent rank is the verdict where the answers explain nothing", "[net]") {
   const Job job(3);
-  std::vector<std::unique_ptr<Store>> ranks;
-  for (const int rank : {0, 2}) ranks.push_back(job.join(rank));
+  const auto ranks = job.join_these({0, 2});
   RankProcess stopped(job, 1);
   REQUIRE(stopped.joined());
   stopped.stop();
@@ -164,8 +161,7 @@ TEST_CASE("who asks at the same time or afterwards gets the one verdict", "[net]
 
 TEST_CASE("a rank that dies during an inquiry is the verdict, with what it did last", "[net]") {
   const Job job(3);
-  std::vector<std::unique_ptr<Store>> ranks;
-  for (const int rank : {0, 1}) ranks.push_back(job.join(rank));
+  const auto ranks = job.join_these({0, 1});
   RankProcess victim(job, 2);
   REQUIRE(victim.joined());
   victim.stop();  // so that the inquiry waits for it
@@ -184,19 +180,13 @@ TEST_CASE("a rank that dies during an inquiry is the verdict, with what it did l
 }
 
 TEST_CASE("a server that does not answer is the verdict, for the alarms too", "[net]") {
-  const Fd listener = listen_tcp({"127.0.0.1", 0});
-  const Secret secret = Secret::generate();
-  auto store = std::async(std::launch::async, [&] {
-    return std::make_unique<Store>(local_endpoint(listener.get()), 1, 2, secret, soon());
-  });
-  const Fd server = accept_connection(listener);
-  welcome_client(server.get(), secret);
-  const auto rank = store.get();
+  const SilentServer server;
   int alarms = 0;
-  rank->on_abort([&](const FailureVerdict& verdict) { alarms += verdict.rank == 0 ? 1 : 100; });
-  const FailureVerdict verdict = rank->inquire(1, "late");
+  server.rank->on_abort(
+      [&](const FailureVerdict& verdict) { alarms += verdict.rank == 0 ? 1 : 100; });
+  const FailureVerdict verdict = server.rank->inquire(1, "late");
   CHECK(verdict.rank == 0);
   CHECK(verdict.reason.find("does not answer; is its process stopped") != std::string::npos);
   CHECK(alarms == 1);
-  CHECK(error_of([&] { rank->get("k", soon()); }).says(verdict.reason));
+  CHECK(error_of([&] { server.rank->get("k", soon()); }).says(verdict.reason));
 }

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <future>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -33,9 +35,15 @@ struct Job {
     return std::make_unique<Store>(endpoint, rank, world_size, secret, soon());
   }
   [[nodiscard]] std::vector<std::unique_ptr<Store>> join_all() const {
-    std::vector<std::unique_ptr<Store>> ranks;
-    for (int rank = 0; rank < world_size; ++rank) ranks.push_back(join(rank));
-    return ranks;
+    std::vector<int> ranks(static_cast<size_t>(world_size));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    return join_these(ranks);
+  }
+  [[nodiscard]] std::vector<std::unique_ptr<Store>> join_these(
+      const std::vector<int>& ranks) const {
+    std::vector<std::unique_ptr<Store>> stores;
+    for (const int rank : ranks) stores.push_back(join(rank));
+    return stores;
   }
 
   int world_size;
@@ -44,15 +52,27 @@ struct Job {
   Endpoint endpoint;
 };
 
-// A server's part until a client has joined.
-inline void welcome_client(int socket, const Secret& secret) {
-  const SealKeys keys = authenticate_server(socket, secret, "store", soon()).keys;
-  Sealer sealer(keys.cipher, keys.sending, Protection::kEncrypt);
-  std::string frame, sealed;
-  append_frame(frame, {FrameType::kWelcome, "", "", 0, 0});
-  append_sealed(sealed, frame, sealer);
-  write_all(socket, std::as_bytes(std::span(sealed)), "rank 1", soon());
-}
+// A server that lets rank 1 of two join, and does nothing from then on.
+struct SilentServer {
+  SilentServer() {
+    const Fd listener = listen_tcp({"127.0.0.1", 0});
+    const Secret secret = Secret::generate();
+    auto joins = std::async(std::launch::async, [&] {
+      return std::make_unique<Store>(local_endpoint(listener.get()), 1, 2, secret, soon());
+    });
+    socket = accept_connection(listener);
+    const SealKeys keys = authenticate_server(socket.get(), secret, "store", soon()).keys;
+    Sealer sealer(keys.cipher, keys.sending, Protection::kEncrypt);
+    std::string frame, sealed;
+    append_frame(frame, {FrameType::kWelcome, "", "", 0, 0});
+    append_sealed(sealed, frame, sealer);
+    write_all(socket.get(), std::as_bytes(std::span(sealed)), "rank 1", soon());
+    rank = joins.get();
+  }
+
+  Fd socket;
+  std::unique_ptr<Store> rank;
+};
 
 // A process that joins as `rank` and then waits to be killed.
 class RankProcess {

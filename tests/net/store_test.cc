@@ -120,20 +120,13 @@ TEST_CASE("a rank that sets nothing since it waits for another one is not the cu
 TEST_CASE("a rank 0 that stands still while ranks meet is named as the silent store", "[net]") {
   const bool gathers = GENERATE(false, true);
   CAPTURE(gathers);
-  const Fd listener = listen_tcp({"127.0.0.1", 0});
-  const Secret secret = Secret::generate();
-  auto store = std::async(std::launch::async, [&] {
-    return std::make_unique<Store>(local_endpoint(listener.get()), 1, 2, secret, soon());
-  });
-  const Fd server = accept_connection(listener);
-  welcome_client(server.get(), secret);
-  const auto rank = store.get();
+  const SilentServer server;
   const Deadline patience = Deadline::after(20ms);
   const Caught caught = error_of([&] {
     if (gathers)
-      rank->gather("configuration digest", "", patience);
+      server.rank->gather("configuration digest", "", patience);
     else
-      rank->from_rank_0(
+      server.rank->from_rank_0(
           "profile", [] { return std::string(); }, patience);
   });
   CAPTURE(caught.message);
@@ -184,8 +177,7 @@ TEST_CASE("an authenticated client that breaks the protocol is dropped alone", "
 
 TEST_CASE("a killed rank is everybody's verdict, whoever complains about it", "[net]") {
   const Job job(4);
-  std::vector<std::unique_ptr<Store>> ranks;
-  for (const int rank : {0, 1, 3}) ranks.push_back(job.join(rank));
+  auto ranks = job.join_these({0, 1, 3});
   std::atomic<int> alarms = 0;
   for (auto& rank : ranks) {
     rank->on_abort(
@@ -273,16 +265,9 @@ TEST_CASE("a server whose own rank fails still delivers the verdict", "[net]") {
 }
 
 TEST_CASE("the death of rank 0's process is a verdict too", "[net]") {
-  const Fd listener = listen_tcp({"127.0.0.1", 0});
-  const Secret secret = Secret::generate();
-  auto store = std::async(std::launch::async, [&] {
-    return std::make_unique<Store>(local_endpoint(listener.get()), 1, 2, secret, soon());
-  });
-  Fd server = accept_connection(listener);
-  welcome_client(server.get(), secret);
-  const auto rank = store.get();
-  server.reset();
-  const auto verdict = rank->wait_verdict(soon());
+  SilentServer server;
+  server.socket.reset();
+  const auto verdict = server.rank->wait_verdict(soon());
   REQUIRE(verdict.has_value());
   CHECK(verdict->rank == 0);
   CHECK(verdict->reason.find("store") != std::string::npos);
