@@ -2,6 +2,7 @@
 // that no clock can count.
 #include <unistd.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,19 @@ bool cannot_make_networks() {
 // In the words of either shell.
 bool lacks_nft(const std::string& said) {
   return contains(said, "nft: not found") || contains(said, "nft: command not found");
+}
+
+// What a bash says to whom $HOSTS is tests/launchers/hosts; nothing: none can be made.
+std::optional<std::string> said_on_two_hosts(const std::string& script) {
+  if (cannot_make_networks()) return std::nullopt;
+  Surroundings surroundings = kOddSecret;
+  surroundings.environment["GXP"] = GXP_BINARY;
+  const Outcome outcome =
+      Process({GXP_SOURCE_DIR "/tests/launchers/hosts", "bash", "-c", script}, surroundings).end();
+  const std::string said = outcome.out + outcome.err;
+  if (outcome.code != 125 && !lacks_nft(said)) return said;
+  WARN("skipped: this needs nft, and what tests/launchers/hosts needs");
+  return std::nullopt;
 }
 
 }  // namespace
@@ -87,50 +101,32 @@ TEST_CASE("ranks that may listen at some ports only meet there", "[cmd]") {
 }
 
 TEST_CASE("a firewall that lets only the master port through is told by both hosts", "[cmd]") {
-  if (cannot_make_networks()) return;
-  const std::string script =
+  const auto said = said_on_two_hosts(
       "\"$HOSTS\" on all sh -c 'nft add table inet f || exit 77;"
       "nft add chain inet f i \"{ type filter hook input priority 0; policy drop; }\";"
       "nft add rule inet f i ct state established accept; nft add rule inet f i iif lo accept;"
       "nft add rule inet f i tcp dport 29500 accept; exec \"$GXP\" allreduce-test -b 64 -e 64 -n 2"
-      " --nnodes 2 --node-rank $HOST_INDEX --master host0:29500 --join-timeout 3'";
-  Surroundings surroundings = kOddSecret;
-  surroundings.environment["GXP"] = GXP_BINARY;
-  const Outcome outcome =
-      Process({GXP_SOURCE_DIR "/tests/launchers/hosts", "bash", "-c", script}, surroundings).end();
-  const std::string said = outcome.out + outcome.err;
-  if (outcome.code == 125 || lacks_nft(said)) {
-    WARN("skipped: this needs nft, and what tests/launchers/hosts needs");
-    return;
-  }
-  CAPTURE(said);
-  CHECK(contains(said, "host0: gxp[rank 0] error rank 1: connect to rank 0 at host0:"));
-  CHECK(contains(said, "host1: gxp[rank 1] error connect to rank 0 at host0:"));
-  CHECK(contains(said, "a firewall may pass only that port"));
-  CHECK(contains(said, "comm.port_range"));
+      " --nnodes 2 --node-rank $HOST_INDEX --master host0:29500 --join-timeout 3'");
+  if (!said) return;
+  CAPTURE(*said);
+  CHECK(contains(*said, "host0: gxp[rank 0] error rank 1: connect to rank 0 at host0:"));
+  CHECK(contains(*said, "host1: gxp[rank 1] error connect to rank 0 at host0:"));
+  CHECK(contains(*said, "a firewall may pass only that port"));
+  CHECK(contains(*said, "comm.port_range"));
 }
 
 TEST_CASE("packets that are lost for their size are told by both hosts, by name", "[cmd]") {
-  if (cannot_make_networks()) return;
-  const std::string script =
+  const auto said = said_on_two_hosts(
       "nft add table bridge m || exit 77;"
       "nft add chain bridge m f '{ type filter hook forward priority 0; }';"
       "nft add rule bridge m f meta length gt 600 drop;"
       "\"$HOSTS\" on all sh -c 'exec \"$GXP\" allreduce-test -b 64 -e 64 -n 2"
-      " --nnodes 2 --node-rank $HOST_INDEX --master host0:29500 --join-timeout 4'";
-  Surroundings surroundings = kOddSecret;
-  surroundings.environment["GXP"] = GXP_BINARY;
-  const Outcome outcome =
-      Process({GXP_SOURCE_DIR "/tests/launchers/hosts", "bash", "-c", script}, surroundings).end();
-  const std::string said = outcome.out + outcome.err;
-  if (outcome.code == 125 || lacks_nft(said)) {
-    WARN("skipped: this needs nft, and what tests/launchers/hosts needs");
-    return;
-  }
-  CAPTURE(said);
-  CHECK(contains(said, "host0: gxp[rank 0] error rank 1: "));
-  CHECK(contains(said, "host1: gxp[rank 1] error "));
-  CHECK(contains(said, "do packets of 1500 B (the MTU) reach it?"));
+      " --nnodes 2 --node-rank $HOST_INDEX --master host0:29500 --join-timeout 4'");
+  if (!said) return;
+  CAPTURE(*said);
+  CHECK(contains(*said, "host0: gxp[rank 0] error rank 1: "));
+  CHECK(contains(*said, "host1: gxp[rank 1] error "));
+  CHECK(contains(*said, "do packets of 1500 B (the MTU) reach it?"));
 }
 
 TEST_CASE("a silent name server takes no longer than the patience", "[cmd]") {

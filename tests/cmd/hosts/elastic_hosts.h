@@ -30,6 +30,11 @@ class ElasticHosts {
         "--join-timeout", "4",       "--set",       "checkpoint.every=10"};
     hosts[size_t(host)] = std::make_unique<Process>(gxp_argv(run.train(settings_ + place + more)));
   }
+  void lose(int host) {
+    hosts[size_t(host)]->signal(SIGKILL);
+    CHECK(hosts[size_t(host)]->end().code == 128 + SIGKILL);
+    hosts[size_t(host)].reset();
+  }
   void await_steps(size_t steps) {
     const bool come = poll_until([&] { return run.metrics().size() >= steps; });
     if (!come) hosts[0]->signal(SIGTERM);

@@ -59,8 +59,7 @@ TEST_CASE("a job goes on from replicas without a lost host, and with it again", 
   ElasticHosts job(12, "world-size");
   for (int host = 0; host < kMostHosts; ++host) job.start(host, "3", memory.settings());
   job.await_steps(14);
-  job.hosts[3]->signal(SIGKILL);
-  CHECK(job.hosts[3]->end().code == 128 + SIGKILL);
+  job.lose(3);
   job.await_steps(30);
   job.start(3, "3", memory.settings());
   job.check_ends(
@@ -80,17 +79,12 @@ TEST_CASE("a job that shrinks loses a rank or another host meanwhile, and goes o
   ElasticHosts job(12, "world-size");
   for (int host = 0; host < kMostHosts; ++host) job.start(host, "5", memory.settings());
   job.await_steps(14);
-  job.hosts[3]->signal(SIGKILL);
-  CHECK(job.hosts[3]->end().code == 128 + SIGKILL);
-  job.hosts[3].reset();
+  job.lose(3);
   std::this_thread::sleep_for(delay);
-  if (is_host) {
-    job.hosts[1]->signal(SIGKILL);
-    CHECK(job.hosts[1]->end().code == 128 + SIGKILL);
-    job.hosts[1].reset();
-  } else {
+  if (is_host)
+    job.lose(1);
+  else
     REQUIRE(poll_until([&] { return signal_rank(job.run.path("run.toml"), 1, SIGKILL); }));
-  }
   job.check_ends(
       {"continuing from the replicas of step", is_host ? ", on hosts 0, 2" : ", on hosts 0, 1, 2"},
       false);
@@ -103,8 +97,7 @@ TEST_CASE("a spare host takes the place of a lost one", "[cmd]") {
   for (int host = 0; host < 3; ++host)
     job.start(host, "3", memory.settings() + Arguments{"--spares", "1"});
   job.await_steps(14);
-  job.hosts[1]->signal(SIGKILL);
-  CHECK(job.hosts[1]->end().code == 128 + SIGKILL);
+  job.lose(1);
   job.check_ends({"restart 1 of 3: host 1 was lost", "on hosts 0, 2"});
 }
 
@@ -115,8 +108,7 @@ TEST_CASE("a job that has lost a part of its replicas goes on from a checkpoint"
     job.start(host, "3", memory.settings("checkpoint.every=100"));
   job.await_steps(112);
   for (const int host : {2, 3}) job.hosts[size_t(host)]->signal(SIGSTOP);
-  for (const int host : {2, 3}) job.hosts[size_t(host)]->signal(SIGKILL);
-  for (const int host : {2, 3}) CHECK(job.hosts[size_t(host)]->end().code == 128 + SIGKILL);
+  for (const int host : {2, 3}) job.lose(host);
   job.check_ends({"is not whole: no host has the part of rank 2",
                   "step-00000100 (written by 4 ranks, now 2)"});
 }
