@@ -13,4 +13,11 @@ inline Arguments operator+(Arguments first, const Arguments& second) {
   return first;
 }
 
+// "--set" before each of them.
+inline Arguments set_all(const std::vector<std::string>& settings) {
+  Arguments arguments;
+  for (const std::string& setting : settings) arguments.insert(arguments.end(), {"--set", setting});
+  return arguments;
+}
+
 }  // namespace gxp

@@ -10,18 +10,15 @@ TEST_CASE("documents that are split off are validated on, and planned for", "[cm
   std::string lines;
   for (int i = 0; i < 60; ++i) lines += "{\"text\": \"0 1 2 3 4 5 6 7 8 9\"}\n";
   make_file(run.path("d.jsonl"), lines);
-  Arguments sets;
-  for (const std::string& set :
-       {"data.train=" + run.path("d.jsonl"), std::string("data.tokenizer=byte"),
-        std::string("data.cross_documents=true"), std::string("data.validation_split=0.25"),
-        std::string("train.valid_batches=2"), std::string("train.micro_batch=2")})
-    sets.insert(sets.end(), {"--set", set});
+  const Arguments sets = set_all({"data.train=" + run.path("d.jsonl"), "data.tokenizer=byte",
+                                  "data.cross_documents=true", "data.validation_split=0.25",
+                                  "train.valid_batches=2", "train.micro_batch=2"});
   Outcome outcome = run.run(sets);
   CAPTURE(outcome.err);
   REQUIRE(outcome.code == 0);
   CHECK(run.metrics().back()["valid_loss"].is_number());
-  for (const char* more : {"--evaluate", "--resume"}) sets.emplace_back(more);
-  outcome = run_gxp(Arguments{"train", run.path("run.toml")} + sets);
+  outcome = run_gxp(Arguments{"train", run.path("run.toml")} + sets +
+                    Arguments{"--evaluate", "--resume"});
   CHECK(outcome.code == 0);
   CHECK(contains(outcome.out, "validation loss"));
 }
@@ -43,13 +40,11 @@ TEST_CASE("every command refuses what the files of the run do not need or cannot
        {"d.jsonl",
         {"train.attention=cudnn", "train.precision=bf16"},
         {"train.attention \"cudnn\"", "data.cross_documents = false", "auto or own"}}}));
-  Arguments arguments = command;
+  const std::string data = file == "d.jsonl" ? run.path(file) : run.golden(file);
+  Arguments arguments =
+      command + set_all({"data.train=" + data, "data.valid=" + data, "data.tokenizer=byte"}) +
+      set_all(sets);
   arguments.insert(arguments.begin() + 1, run.path("run.toml"));
-  for (const char* setting : {"data.train=", "data.valid="})
-    arguments.insert(arguments.end(),
-                     {"--set", setting + (file == "d.jsonl" ? run.path(file) : run.golden(file))});
-  arguments.insert(arguments.end(), {"--set", "data.tokenizer=byte"});
-  for (const std::string& set : sets) arguments.insert(arguments.end(), {"--set", set});
   const Outcome outcome = run_gxp(arguments);
   CAPTURE(arguments, outcome.err);
   CHECK(outcome.code == 2);

@@ -41,13 +41,8 @@ std::vector<int64_t> os_counts(const std::string& err) {
 // `codec`: a setting.
 const std::string kNoCodec = "comm.codec=none";
 Arguments settings(const std::string& strategy, const std::string& codec) {
-  Arguments arguments;
-  for (const char* set :
-       {"comm.profile=builtin", "comm.streams=1", "comm.socket_buffer_bytes=262144",
-        "model.init=normal", "model.hidden=128"})
-    arguments.insert(arguments.end(), {"--set", set});
-  arguments.insert(arguments.end(), {"--set", "parallel.strategy=" + strategy, "--set", codec});
-  return arguments;
+  return set_all({"comm.profile=builtin", "comm.streams=1", "comm.socket_buffer_bytes=262144",
+                  "model.init=normal", "model.hidden=128", "parallel.strategy=" + strategy, codec});
 }
 
 std::vector<int64_t> sent_in_steps(const GoldenRun& run, int hosts, const std::string& strategy,

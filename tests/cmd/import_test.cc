@@ -74,11 +74,11 @@ class LauncherFiles {
   }
   // Imports the file as a run of a tiny model, and what else `more` says.
   [[nodiscard]] Outcome import(const std::string& name, const Arguments& more = {}) const {
-    Arguments arguments = {"train", "--import", path(name), "-o", path("run.toml")};
-    for (const char* set : {"model.hidden=16", "model.layers=1", "model.heads=2", "train.steps=2",
-                            "data.sequence=16", "train.device=cpu"})
-      arguments.insert(arguments.end(), {"--set", set});
-    return run_gxp(arguments + Arguments{"--set", "data.train=" + path("corpus.txt")} + more);
+    return run_gxp(
+        Arguments{"train", "--import", path(name), "-o", path("run.toml")} +
+        set_all({"model.hidden=16", "model.layers=1", "model.heads=2", "train.steps=2",
+                 "data.sequence=16", "train.device=cpu", "data.train=" + path("corpus.txt")}) +
+        more);
   }
 
  private:

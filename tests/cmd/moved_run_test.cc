@@ -26,9 +26,7 @@ Outcome go_on(const std::string& run, const std::vector<std::string>& sets) {
                 "[optim]\nlr = 3e-3\n[lr_schedule]\nname = \"cosine\"\nwarmup_steps = 4\n"
                 "total_steps = 29\nmin_lr = 3e-4\n[checkpoint]\ndir = \"" +
                 checkpoints + "\"\n");
-  std::vector<std::string> arguments = {"train", directory / "run.toml", "--resume"};
-  for (const std::string& set : sets) arguments.insert(arguments.end(), {"--set", set});
-  return run_gxp(arguments);
+  return run_gxp(Arguments{"train", directory / "run.toml", "--resume"} + set_all(sets));
 }
 
 }  // namespace

@@ -98,9 +98,9 @@ TEST_CASE("plans count the documents that a run's files hold", "[cmd]") {
   CAPTURE(name, sets, strategy);
   const GoldenRun run;
   make_file(run.path(name), content);
-  Arguments of = {
-      "--nproc", "2", "--set", "data.train=" + run.path(name), "--set", "data.tokenizer=byte"};
-  for (const std::string& set : sets) of.insert(of.end(), {"--set", set});
+  const Arguments of = Arguments{"--nproc", "2"} +
+                       set_all({"data.train=" + run.path(name), "data.tokenizer=byte"}) +
+                       set_all(sets);
   const Json planned = plan(run, strategy, of);
   Arguments memory = with(run, strategy, of);
   memory.insert(memory.begin(), "memcalc");
