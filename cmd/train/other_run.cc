@@ -35,8 +35,7 @@ int show_status(const std::string& directory, Format format) {
   if (holder.empty())
     fail(ErrorKind::kIo,
          "ask for the status of the run in {}: {}; give the checkpoint.dir of a run that trains "
-         "now, "
-         "or its train.run_dir if it writes no checkpoints",
+         "now, or its train.run_dir if it writes no checkpoints",
          directory, is_there ? "no run is there" : "there is no such directory");
   fail(ErrorKind::kIo,
        "ask for the status of the run in {}: {} holds the directory but does not answer here; if "

@@ -1,6 +1,5 @@
 #include "lib/job/early_end.h"
 
-#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <stop_token>
@@ -24,10 +23,7 @@ std::optional<Environment> speaks_for(const LaunchRequest& request,
     return waited_for ? std::optional(environment) : std::nullopt;
   }
   if (request.node_rank == 0 || request.max_restarts > 0) return {};
-  LaunchOptions options{.nproc = std::max(1, request.nproc), .argv = {}};
-  options.host_count = request.all_nodes();
-  options.host_index = request.node_rank;
-  if (!request.master.empty()) options.master = parse_endpoint(request.master);
+  const LaunchOptions options = placed_ranks(request);
   const Attempt attempt{.point = open_rendezvous(options, environment), .job = ""};
   return rank_program(options, environment, attempt, 0, {}).environment;
 }

@@ -352,6 +352,14 @@ void place_host(LaunchRequest& request, const Environment& environment) {
         to_string(Endpoint{host->master_addr, host->master_port.value_or(kDefaultMasterPort)});
 }
 
+LaunchOptions placed_ranks(const LaunchRequest& request) {
+  LaunchOptions options{.nproc = std::max(1, request.nproc), .argv = {}};
+  options.host_count = request.all_nodes();
+  options.host_index = request.node_rank;
+  if (!request.master.empty()) options.master = parse_endpoint(request.master);
+  return options;
+}
+
 RankIdentity identity_for(const LaunchRequest& request, const Environment& environment) {
   if (request.is_host) return {};
   return request.starts_ranks() ? identity_of_starter(environment) : identity_from(environment);
@@ -383,14 +391,12 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
     fail(ErrorKind::kUsage, "--node-rank {}: must be below --nnodes, {}", request.node_rank,
          request.all_nodes());
   }
-  LaunchOptions options{.nproc = std::max(1, request.nproc), .argv = own_argv()};
-  options.host_count = request.all_nodes();
-  options.host_index = request.node_rank;
+  LaunchOptions options = placed_ranks(request);
+  options.argv = own_argv();
   options.bind = !request.no_bind;
   // By then the ranks of other hosts have ended.
   options.stopped_after =
       std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(2 * comm.timeout_s));
-  if (!request.master.empty()) options.master = parse_endpoint(request.master);
   options.max_restarts = request.max_restarts;
   options.join_timeout =
       std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(request.join_timeout_s));

@@ -22,6 +22,7 @@ class RankSurvey;
 class Transport;
 struct CommunicatorOptions;
 struct Profile;
+struct LaunchOptions;
 struct SelectionSettings;
 
 struct LaunchRequest {
@@ -54,6 +55,10 @@ struct LaunchRequest {
 // What the options and the environment (lib/net/identity/host_identity.h) say of this host; to be
 // called before the rest. kUsage: they contradict each other. kConfig: as host_identity_from().
 void place_host(LaunchRequest& request, const Environment& environment);
+
+// What of it says how many ranks there are and where; without argv. kUsage: the master is
+// no HOST:PORT.
+LaunchOptions placed_ranks(const LaunchRequest& request);
 
 // Who this process is: identity_of_starter() where it is to start ranks, else identity_from().
 RankIdentity identity_for(const LaunchRequest& request, const Environment& environment);
