@@ -221,6 +221,15 @@ TEST_CASE("the end of a rank counts as told by others only if it has not joined"
   CHECK(first->verdict()->reason == "it was killed");
 }
 
+TEST_CASE("a rank on its way hears why the job has failed while the server ends", "[net]") {
+  Job job(3);
+  const auto first = job.join(0);
+  Store::report_absence(job.endpoint, 1, 3, job.secret, "it was killed", soon());
+  CHECK(culprit(*first) == 1);
+  const auto ending = std::async(std::launch::async, [&job] { job.server.reset(); });
+  CHECK(culprit(*job.join(2)) == 1);
+}
+
 TEST_CASE("those who wait for a value are woken by a failure", "[net]") {
   const Job job(2);
   const auto first = job.join(0);

@@ -27,6 +27,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kAccusationGrace = 100ms;
 constexpr auto kFlushTime = 1s;
+constexpr auto kLatecomerTime = 1s;  // for ranks on their way to hear the verdict
 constexpr auto kSurveyGrace = 50ms;  // for this thread to come to it
 constexpr int kMaxWarnings = 8;      // about refused clients: garbage must not fill the log
 
@@ -102,6 +103,9 @@ class StoreServer::Loop {
   void finish() {
     serve(Deadline::after(0s));
     if (cause_.pending()) settle_accusations();
+    const Deadline latecomers = Deadline::after(kLatecomerTime);
+    // ends: at the deadline
+    while (cause_.verdict() && !all_known() && !latecomers.expired()) serve(latecomers);
     for (auto& [_, member] : members_) member->send({FrameType::kGoodbye, "", "", 0, 0});
     clients_.stop_listening();
     const Deadline deadline = Deadline::after(kFlushTime);
@@ -111,7 +115,7 @@ class StoreServer::Loop {
   // Waits for work until the deadline, if there is one, and does what there is.
   void serve(std::optional<Deadline> deadline) {
     for (StoreConnection* client : clients_.wait(earliest(deadline))) serve_client(*client);
-    if (int(joined_.size()) == world_size_) clients_.stop_listening();
+    if (all_known()) clients_.stop_listening();
     if (grace_ && grace_->expired()) settle_accusations();
     if (inquiry_) advance_inquiry();
     advance_survey();
@@ -122,6 +126,8 @@ class StoreServer::Loop {
       follow_cause();
     }
   }
+
+  [[nodiscard]] bool all_known() const { return int(known_.size()) == world_size_; }
 
   // The first of the deadline and the times at which this thread acts without a request.
   [[nodiscard]] std::optional<Deadline> earliest(std::optional<Deadline> deadline) const {
@@ -179,7 +185,7 @@ class StoreServer::Loop {
       return;
     }
     client.member = true;
-    joined_.insert(client.rank());
+    known_.insert(client.rank());
     members_[client.rank()] = &client;
     note_members();
     client.send({FrameType::kWelcome, "", "", 0, 0});
@@ -189,7 +195,7 @@ class StoreServer::Loop {
   // The end of a rank that has joined is known by its connection.
   void take_absence(StoreConnection& client, const std::string& reason) {
     client.leaving = true;
-    if (client.rank() >= world_size_ || joined_.contains(client.rank())) return;
+    if (client.rank() >= world_size_ || !known_.insert(client.rank()).second) return;
     cause_.report(client.rank(), client.rank(), reason);
     follow_cause();
   }
@@ -378,7 +384,7 @@ class StoreServer::Loop {
   const int world_size_;
   std::map<int, StoreConnection*> members_;  // joined and not departed
   std::set<int> departed_;                   // said goodbye
-  std::set<int> joined_;                     // ranks that ever have
+  std::set<int> known_;                      // ranks that have joined, or ended before
   StoreTable table_;
   BlameTracker cause_;
   bool pushed_ = false;            // the verdict has been sent

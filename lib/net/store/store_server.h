@@ -45,8 +45,9 @@ class StoreServer {
   // Serves on a listening socket from now on. `silence`: as detect_silence().
   StoreServer(Fd listener, int world_size, const Secret& secret,
               Deadline::Duration silence = kUsualSilence);
-  // Delivers messages queued for the clients, for 1 s at most, and tells the clients that the store
-  // ends normally.
+  // After a verdict, waits 1 s at most for the ranks that have neither joined nor ended, to tell it
+  // to them. Delivers messages queued for the clients, for 1 s at most, and tells the clients that
+  // the store ends normally.
   ~StoreServer();
   StoreServer(const StoreServer&) = delete;
   StoreServer& operator=(const StoreServer&) = delete;
