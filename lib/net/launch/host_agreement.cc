@@ -78,7 +78,7 @@ std::string describe_failure(std::span<const HostReport> reports, std::span<cons
 std::string describe_start(const HostReport& report) {
   if (is_new(report)) return "continuing from its newest checkpoint, if there is one";
   if (report.replicated > report.saved)
-    return fmt::format("continuing from the replicas of step {}", report.replicated);
+    return fmt::format("continuing from replicas of step {} or before", report.replicated);
   if (report.saved > 0)
     return fmt::format("continuing from the checkpoint of step {}", report.saved);
   return report.owns_directories ? "starting anew, without a checkpoint" : "starting as at first";

@@ -45,7 +45,7 @@ TEST_CASE("a job whose rank dies goes on from the replicas, without a checkpoint
   const Outcome outcome = launcher.end();
   CAPTURE(strategy, outcome.err);
   CHECK(outcome.code == 0);
-  CHECK(contains(outcome.err, "continuing from the replicas of step"));
+  CHECK(contains(outcome.err, "continuing from replicas of step"));
   CHECK(contains(outcome.err, "resumed from the replica of step"));
   CHECK(run.metrics().size() == 120);
   CHECK(memory.is_empty());
@@ -63,7 +63,7 @@ TEST_CASE("a job goes on from replicas without a lost host, and with it again", 
   job.await_steps(30);
   job.start(3, "3", memory.settings());
   job.check_ends(
-      {"restart 1 of 3: host 3 was lost in step", "continuing from the replicas of step",
+      {"restart 1 of 3: host 3 was lost in step", "continuing from replicas of step",
        "resumed from the replica of step", ", on hosts 0, 1, 2", "another host has come"},
       false);
   CHECK(memory.is_empty());
@@ -86,7 +86,7 @@ TEST_CASE("a job that shrinks loses a rank or another host meanwhile, and goes o
   else
     REQUIRE(poll_until([&] { return signal_rank(job.run.path("run.toml"), 1, SIGKILL); }));
   job.check_ends(
-      {"continuing from the replicas of step", is_host ? ", on hosts 0, 2" : ", on hosts 0, 1, 2"},
+      {"continuing from replicas of step", is_host ? ", on hosts 0, 2" : ", on hosts 0, 1, 2"},
       false);
 }
 
