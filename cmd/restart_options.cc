@@ -10,8 +10,10 @@
 #include "lib/base/text/read_number.h"
 #include "lib/ckpt/native/step_directory.h"
 #include "lib/net/identity/identity.h"
+#include "lib/net/launch/held_parts.h"
 #include "lib/net/launch/host_memory.h"
 #include "lib/net/launch/job_progress.h"
+#include "lib/train/replica/host_replicas.h"
 
 namespace gxp {
 namespace {
@@ -81,6 +83,14 @@ JobNames job_names(const RankIdentity& identity, const Environment& environment,
                      named || restart_count(environment, restarter.count) > 0});
   }
   return names;
+}
+
+std::vector<HeldPart> held_parts(const std::string& directory) {
+  std::vector<HeldPart> held;
+  for (const ReplicaPart& part : HostReplicas(directory).parts())
+    held.push_back({part.job, part.step, part.rank, part.frozen,
+                    part.world_size * part.files_of_a_rank, files_of(part)});
+  return held;
 }
 
 // Another launcher has started this rank.
@@ -155,7 +165,10 @@ void prepare_restarts(TrainOptions& options, const RunConfig& run, const Environ
         "--max-restarts: checkpoint.every is 0, so the run saves nothing before its end, and each "
         "restart begins where the run began");
   if (launch.nproc == 0) launch.nproc = 1;
-  if (replicates) launch.replica_dir = run.checkpoint.replica_dir;
+  if (replicates) {
+    launch.replica_dir = run.checkpoint.replica_dir;
+    launch.held_parts = held_parts;
+  }
   launch.saved_step = [dir = run.checkpoint.dir] {
     const auto steps = complete_steps(dir);
     return steps.empty() ? int64_t{0} : int64_t(steps.back());

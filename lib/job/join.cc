@@ -408,6 +408,7 @@ std::optional<int> launch_ranks(const LaunchRequest& request, const Environment&
   };
   if (request.saved_step) options.saved_step = request.saved_step;
   options.replica_dir = request.replica_dir;
+  options.held_parts = request.held_parts;
   return launch(options, environment);
 }
 

@@ -21,8 +21,9 @@ class FlightRecorder;
 class RankSurvey;
 class Transport;
 struct CommunicatorOptions;
-struct Profile;
+struct HeldPart;
 struct LaunchOptions;
+struct Profile;
 struct SelectionSettings;
 
 struct LaunchRequest {
@@ -41,6 +42,7 @@ struct LaunchRequest {
   std::function<bool(int)> accepts;     // LaunchOptions::accepts; with least_nnodes()
   std::function<int64_t()> saved_step;  // as LaunchOptions::saved_step; with max_restarts
   std::string replica_dir;              // likewise LaunchOptions::replica_dir
+  std::function<std::vector<HeldPart>(const std::string&)> held_parts;  // and its held_parts
   // Whether launch_ranks() is to start some, unless this process is one of them.
   [[nodiscard]] bool starts_ranks() const {
     return nproc > 1 || all_nodes() > 1 || (max_restarts > 0 && nproc > 0);

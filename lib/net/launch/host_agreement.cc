@@ -104,6 +104,21 @@ bool any_ends(std::span<const HostReport> reports) {
   });
 }
 
+constexpr std::string_view kToGive = "to give";  // the store's key
+
+std::vector<HostHoldings> holdings_of(std::span<const HostReport> reports,
+                                      const HostDecision& decision) {
+  std::vector<HostHoldings> all;
+  for (const HostReport& report : reports) {
+    const bool takes_part =
+        std::ranges::find(decision.hosts, std::to_string(report.host)) != decision.hosts.end();
+    all.push_back({report.host, takes_part});
+    for (const std::string& part : report.held)
+      all.back().parts.push_back(unpack_fact<HeldPart>(part));
+  }
+  return all;
+}
+
 bool all_succeeded(std::span<const HostReport> reports, const HostRules& rules) {
   return lost_hosts(reports, rules).empty() &&
          std::ranges::all_of(
@@ -161,8 +176,10 @@ HostDecision decide(std::span<const HostReport> all, RestartPolicy& policy,
   return decision;
 }
 
-HostMeetings::HostMeetings(const LaunchOptions& options, const Environment& environment)
+HostMeetings::HostMeetings(const LaunchOptions& options, const Environment& environment,
+                           std::string memory)
     : options_(options),
+      memory_(std::move(memory)),
       secret_(open_rendezvous(options, environment)
                   .secret.for_job("launchers " + options.master.host)) {}
 
@@ -205,7 +222,9 @@ HostDecision HostMeetings::agree(const HostReport& mine, std::span<const int> ex
 
 HostDecision HostMeetings::lead(const HostReport& mine, std::span<const int> expected,
                                 const Decide& decide, Deadline deadline) {
-  constexpr std::chrono::milliseconds kHere{500};  // for what only has to be read
+  constexpr std::chrono::milliseconds kHere{500};       // for what only has to be read
+  constexpr std::chrono::milliseconds kBack{1000};      // for who has waited since the last meeting
+  constexpr std::chrono::milliseconds kGoodbyes{2000};  // at least, for all who are there to know
   open();
   Store store({listening_host(options_), options_.master.port}, 0, options_.host_count, secret_,
               deadline);
@@ -216,17 +235,26 @@ HostDecision HostMeetings::lead(const HostReport& mine, std::span<const int> exp
     if (report) reports[host] = unpack_fact<HostReport>(*report);
   };
   for (const int host : expected) take(host, deadline);
+  const Deadline back = Deadline::after(kBack);
+  for (const int host : spares_) take(host, back);
   for (const int host : server_->members()) take(host, Deadline::after(kHere));
   if (int(reports.size()) < options_.least_hosts())
     fail(ErrorKind::kPeer, "{} of {} hosts have come within {:.3g} s", reports.size(),
          options_.least_hosts(), deadline.seconds());
   std::vector<HostReport> in_order;
   for (auto& [_, report] : reports) in_order.push_back(std::move(report));
-  const HostDecision decision = decide(in_order);
+  HostDecision decision = decide(in_order);
+  const std::vector<HostHoldings> hosts = holdings_of(in_order, decision);
+  spares_.clear();
+  for (const HostHoldings& host : hosts)
+    if (!host.takes_part) spares_.push_back(host.host);
+  decision.text += take_parts(
+      store, decision.starts ? files_to_give(hosts, mine.saved) : std::vector<FilesToGive>{});
   store.set("decision", pack_fact(decision));
   store.get("decision", Deadline::after(kHere));  // it is there for the others
   store.close();
-  if (int(reports.size()) == options_.host_count) server_->wait_goodbyes(deadline);
+  const Deadline least = Deadline::after(kGoodbyes);
+  server_->wait_goodbyes(int(in_order.size()), deadline.is_before(least) ? least : deadline);
   server_.reset();
   return decision;
 }
@@ -236,10 +264,33 @@ HostDecision HostMeetings::follow(const HostReport& mine, Deadline deadline, boo
   Store store(options_.master, options_.host_index, options_.host_count, secret_, deadline);
   met = true;
   store.set(fmt::format("host {}", options_.host_index), pack_fact(mine));
+  give_parts(store, store.get(kToGive, Deadline::after(kAttempt), 0));
   const auto decision =
       unpack_fact<HostDecision>(store.get("decision", Deadline::after(kAttempt), 0));
   store.close();
   return decision;
+}
+
+// Tells all hosts what they must give, and takes it. Returns what is to be told of it.
+std::string HostMeetings::take_parts(Store& store, std::span<const FilesToGive> to_give) const {
+  std::vector<std::string> asked;
+  for (const FilesToGive& files : to_give) asked.push_back(pack_fact(files));
+  store.set(kToGive, pack_strings(asked));
+  std::string told;
+  for (const auto& [host, files] : to_give) {
+    const std::string error = take_files(store, host, files, memory_);
+    told += error.empty()
+                ? fmt::format("; host {} waits, and has given its replicas", host)
+                : fmt::format("; host {} waits, and its replicas are lost: {}", host, error);
+  }
+  return told;
+}
+
+void HostMeetings::give_parts(Store& store, std::string_view asked) const {
+  for (const std::string& packed : unpack_strings(asked)) {
+    const auto mine = unpack_fact<FilesToGive>(packed);
+    if (mine.host == options_.host_index) give_files(store, mine.host, mine.files, memory_);
+  }
 }
 
 }  // namespace gxp

@@ -7,7 +7,8 @@
 //
 // Where fewer hosts will do (HostRules::least), those that are there go on without one that does not
 // come back; and host 0 keeps the next meeting open while ranks run: who comes then waits there,
-// and may have the ranks stopped and started again with it.
+// and may have the ranks stopped and started again with it. Who waits, but holds what the others
+// lack of a replica, gives it to host 0 (held_parts.h).
 #pragma once
 
 #include <cstdint>
@@ -15,11 +16,13 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
 #include "lib/base/deadline.h"
 #include "lib/base/environment.h"
+#include "lib/net/launch/held_parts.h"
 #include "lib/net/launch/launcher.h"
 #include "lib/net/launch/restart_policy.h"
 #include "lib/net/socket/secret.h"
@@ -46,11 +49,12 @@ struct HostReport {
   int64_t saved = 0;        // likewise
   int64_t replicated = 0;   // JobProgress's
   bool owns_directories = false;
+  std::vector<std::string> held{};  // facts of HeldParts in this host's memory
 
   auto fields() {
     return std::tie(host, job, attempt, restarts, max_restarts, succeeded, may_restart, paused,
                     failure, was_killed, from_outside, has_paused, step, saved, replicated,
-                    owns_directories);
+                    owns_directories, held);
   }
 };
 
@@ -87,8 +91,8 @@ class HostMeetings {
  public:
   using Decide = std::function<HostDecision(std::span<const HostReport>)>;
 
-  // kConfig: as launch().
-  HostMeetings(const LaunchOptions& options, const Environment& environment);
+  // `memory`: the directory of this host's replicas, "" without one. kConfig: as launch().
+  HostMeetings(const LaunchOptions& options, const Environment& environment, std::string memory);
 
   // [collective over the launchers] Returns what host 0's launcher has decided. That one waits until
   // the deadline for the hosts in `expected`, and then needs all hosts, unless fewer will do; the
@@ -99,6 +103,8 @@ class HostMeetings {
 
   // On host 0: lets others come to the next meeting from now on. kIo: the port is taken.
   void open();
+  // Whether the last meeting has left a host without ranks.
+  [[nodiscard]] bool has_spares() const { return !spares_.empty(); }
   // Who has come; none on other hosts.
   [[nodiscard]] std::vector<int> waiting() const;
 
@@ -106,10 +112,14 @@ class HostMeetings {
   HostDecision lead(const HostReport& mine, std::span<const int> expected, const Decide& decide,
                     Deadline deadline);
   HostDecision follow(const HostReport& mine, Deadline deadline, bool& met) const;
+  [[nodiscard]] std::string take_parts(Store& store, std::span<const FilesToGive> to_give) const;
+  void give_parts(Store& store, std::string_view asked) const;
 
   const LaunchOptions& options_;
+  const std::string memory_;
   const Secret secret_;
   std::unique_ptr<StoreServer> server_;  // of host 0, while it is open
+  std::vector<int> spares_{};            // on host 0: hosts without ranks after the last meeting
 };
 
 }  // namespace gxp

@@ -3,12 +3,14 @@
 #include <csignal>
 #include <optional>
 #include <span>
+#include <thread>
 #include <utility>
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/running_time.h"
 #include "lib/base/text/read_number.h"
+#include "lib/net/launch/held_parts.h"
 #include "lib/net/launch/host_agreement.h"
 #include "lib/net/launch/host_memory.h"
 #include "lib/net/launch/job_progress.h"
@@ -16,6 +18,7 @@
 #include "lib/net/launch/rank_program.h"
 #include "lib/net/launch/restart_policy.h"
 #include "lib/net/launch/signals.h"
+#include "lib/net/store/facts.h"
 
 namespace gxp {
 namespace {
@@ -30,8 +33,9 @@ class JobLauncher {
     if (meetings_) {
       if (const auto code = join()) return *code;
     }
-    for (;;) {                           // ends: after policy_.most() restarts
-      if (meetings_ && !takes_part()) {  // waits for the next attempt
+    for (;;) {                                      // ends: after policy_.most() restarts
+      if (meetings_ && !takes_part()) {             // waits for the next attempt
+        std::this_thread::sleep_for(kNextMeeting);  // host 0 closes the last one first
         const HostDecision decision = decide_with(report(), options_.join_timeout);
         if (!follow(decision).starts) return code_of_others(decision);
         continue;
@@ -69,6 +73,7 @@ class JobLauncher {
     Attempt result{std::move(point), job_, attempt_, &*progress_,
                    host_memory_ ? host_memory_->path() : ""};
     if (!meetings_ || options_.host_index != 0 || options_.min_hosts == 0) return result;
+    if (meetings_->has_spares()) opens();  // at once: the ranks may end soon
     result.may_grow = [this] { return could_grow(); };
     return result;
   }
@@ -153,7 +158,15 @@ class JobLauncher {
 
   // Of a launcher that has had no ranks in the last attempt.
   [[nodiscard]] HostReport report() const {
-    return {.host = options_.host_index, .max_restarts = options_.max_restarts};
+    return {.host = options_.host_index, .max_restarts = options_.max_restarts, .held = held()};
+  }
+
+  [[nodiscard]] std::vector<std::string> held() const {
+    std::vector<std::string> parts;
+    if (host_memory_ && meetings_ && options_.held_parts)
+      for (HeldPart& part : options_.held_parts(host_memory_->path()))
+        parts.push_back(pack_fact(std::move(part)));
+    return parts;
   }
 
   HostReport report(RankLauncher& ranks) {
@@ -175,6 +188,7 @@ class JobLauncher {
       if ((mine.may_restart || mine.paused) && mine.owns_directories)
         mine.saved = options_.saved_step();
       mine.replicated = progress_->replicated();
+      mine.held = held();
     } catch (const Error& error) {
       log(LogLevel::kError, fmt::format("no restart: {}", error.what()));
       mine.may_restart = mine.paused = false;
@@ -207,6 +221,7 @@ class JobLauncher {
 
   static constexpr std::chrono::milliseconds kTellOthers{5000};
   static constexpr std::chrono::milliseconds kHurry{1000};
+  static constexpr std::chrono::milliseconds kNextMeeting{200};
 
   const LaunchOptions& options_;
   const Environment& environment_;
@@ -226,14 +241,15 @@ class JobLauncher {
   std::optional<JobProgress> progress_ = options_.max_restarts > 0
                                              ? std::optional<JobProgress>(std::in_place)
                                              : std::nullopt;
-  // With several hosts and restarts.
-  std::optional<HostMeetings> meetings_ = progress_ && options_.host_count > 1
-                                              ? std::optional<HostMeetings>(std::in_place, options_,
-                                                                            environment_)
-                                              : std::nullopt;
   std::optional<HostMemory> host_memory_ =
       options_.replica_dir.empty() ? std::nullopt
                                    : std::optional<HostMemory>(std::in_place, options_.replica_dir);
+  // With several hosts and restarts.
+  std::optional<HostMeetings> meetings_ =
+      progress_ && options_.host_count > 1
+          ? std::optional<HostMeetings>(std::in_place, options_, environment_,
+                                        host_memory_ ? host_memory_->path() : "")
+          : std::nullopt;
 };
 
 }  // namespace

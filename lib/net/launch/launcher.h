@@ -59,6 +59,8 @@
 
 namespace gxp {
 
+struct HeldPart;  // held_parts.h
+
 struct LaunchOptions {
   int nproc = 1;                  // ranks on this host; the same number on every host
   std::vector<std::string> argv;  // of the ranks, with argv[0]; must not ask to launch again
@@ -81,6 +83,8 @@ struct LaunchOptions {
   std::function<bool(int ranks)> accepts = [](int) { return true; };
   // Where a directory for the replicas of this host's ranks is made (host_memory.h); "": nowhere.
   std::string replica_dir{};
+  // What is there, whole, in such a directory; none: not known. May throw an Error.
+  std::function<std::vector<HeldPart>(const std::string& directory)> held_parts{};
   // The step of the newest checkpoint, 0 without one; asked after an attempt. May throw an Error.
   std::function<int64_t()> saved_step = [] { return int64_t{0}; };
 

@@ -80,10 +80,11 @@ class StoreServer::Loop {
     return std::exchange(surveyed_, {});
   }
 
-  bool wait_goodbyes(Deadline deadline) {
+  bool wait_goodbyes(std::optional<int> ranks, Deadline deadline) {
+    const int wanted = ranks.value_or(world_size_);
     std::unique_lock lock(mutex_);
-    deadline.wait(changed_, lock, [this] { return failed_ || left_ == world_size_; });
-    return !failed_ && left_ == world_size_;
+    deadline.wait(changed_, lock, [&] { return failed_ || left_ >= wanted; });
+    return !failed_ && left_ >= wanted;
   }
 
  private:
@@ -423,6 +424,11 @@ void StoreServer::set_diagnostics(DiagnosisHooks diagnostics) {
 std::vector<RankAnswer> StoreServer::survey(Deadline::Duration patience) {
   return loop_->survey(patience);
 }
-bool StoreServer::wait_goodbyes(Deadline deadline) { return loop_->wait_goodbyes(deadline); }
+bool StoreServer::wait_goodbyes(Deadline deadline) {
+  return loop_->wait_goodbyes(std::nullopt, deadline);
+}
+bool StoreServer::wait_goodbyes(int ranks, Deadline deadline) {
+  return loop_->wait_goodbyes(ranks, deadline);
+}
 
 }  // namespace gxp

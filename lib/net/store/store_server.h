@@ -61,9 +61,11 @@ class StoreServer {
   // What each rank answers within `patience`. Threads: any, one at a time. Empty if the server does
   // not come to it.
   std::vector<RankAnswer> survey(Deadline::Duration patience);
-  // Waits until all ranks have joined and said goodbye; false if there is a verdict instead or the
-  // deadline passes. Rank 0 calls it last, so that no rank loses the store early.
+  // Waits until `ranks` of them, all unless told, have joined and said goodbye; false if there is a
+  // verdict instead or the deadline passes. Rank 0 calls it last, so that no rank loses the store
+  // early.
   bool wait_goodbyes(Deadline deadline);
+  bool wait_goodbyes(int ranks, Deadline deadline);
 
  private:
   class Loop;

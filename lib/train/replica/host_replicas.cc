@@ -32,17 +32,25 @@ std::vector<std::string> step_directories(const std::string& directory) {
   return paths;
 }
 
+std::string text_file_of(const ReplicaPart& part) {
+  return part_name({part.step, part.rank, part.world_size, part.frozen});
+}
+
 }  // namespace
 
 std::string data_file_of(const ReplicaPart& part) {
   return data_file_name(part.rank, part.world_size, part.frozen);
 }
 
+std::vector<std::string> files_of(const ReplicaPart& part) {
+  const std::string directory = fs::path(HostReplicas("").path(part.step)).filename();
+  return {directory + "/" + data_file_of(part), directory + "/" + text_file_of(part)};
+}
+
 std::string HostReplicas::path(uint64_t step) const { return partial_path(directory_, step); }
 
 void HostReplicas::add(const ReplicaPart& part) const {
-  const std::string text =
-      path(part.step) + "/" + part_name({part.step, part.rank, part.world_size, part.frozen});
+  const std::string text = path(part.step) + "/" + text_file_of(part);
   write_text(text + ".new", pack_fact(part));
   or_fail("rename " + text + ".new",
           [&](std::error_code& error) { fs::rename(text + ".new", text, error); });

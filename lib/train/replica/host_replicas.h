@@ -57,4 +57,7 @@ class HostReplicas {
 // Its file's name.
 std::string data_file_of(const ReplicaPart& part);
 
+// Its two files, "DIR/FILE", below the host's directory. The second says that the first is whole.
+std::vector<std::string> files_of(const ReplicaPart& part);
+
 }  // namespace gxp

@@ -90,6 +90,17 @@ TEST_CASE("a job that shrinks loses a rank or another host meanwhile, and goes o
       false);
 }
 
+// Three hosts cannot share a batch of 4 rows. The lost one's part is with host 0, that of host 2 with it alone.
+TEST_CASE("a host that waits gives its replicas to those that go on", "[cmd]") {
+  const ReplicaMemory memory;
+  ElasticHosts job;
+  for (int host = 0; host < kMostHosts; ++host) job.start(host, "3", memory.settings());
+  job.await_steps(14);
+  job.lose(3);
+  job.check_ends({"restart 1 of 3: host 3 was lost", "on hosts 0, 1",
+                  "host 2 waits, and has given its replicas", "resumed from the replica of step"});
+}
+
 TEST_CASE("a spare host takes the place of a lost one", "[cmd]") {
   const ReplicaMemory memory;
   ElasticHosts job;
