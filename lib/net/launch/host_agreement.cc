@@ -213,7 +213,7 @@ HostDecision HostMeetings::agree(const HostReport& mine, std::span<const int> ex
       if (deadline.expired())
         fail(ErrorKind::kPeer,
              "meet the launchers of the other hosts: {} (here, rank N is the launcher of host N); "
-             "run the same command there",
+             "run the same command there, unless the job has ended",
              error.what());
     }
     std::this_thread::sleep_for(kPause);
