@@ -168,7 +168,7 @@ kill_and_await_restart() {
 new_rank() { [[ $(process_of 3) != "$1" ]]; }
 
 launcher_of() { local all=($launchers); echo "${all[$1]}"; }  # HOST
-process_of() { local all=($(ranks "$(launcher_of $(($1 / per_host)))")); echo "${all[$(($1 % per_host))]}"; }  # RANK
+process_of() { local all=($(ranks "$(launcher_of $(($1 / per_host)))")); echo "${all[$(($1 % per_host))]-}"; }  # RANK
 
 # The environment, options and files of a case, and both launchers.
 begin() {
