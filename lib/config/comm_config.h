@@ -96,7 +96,8 @@ struct CommConfig {
           "Compression of sums between hosts; loses precision. train: gradients, with error "
           "feedback, which adds what a step could not send to the next one. allreduce-test: "
           "floating-point sums and averages. Nothing is compressed within a host. With a codec, "
-          "a run's bits depend on parallel.bucket_bytes, too.",
+          "a run's bits depend on parallel.bucket_bytes, too, and gradients on GPUs are copied to "
+          "their hosts, which compress and sum them; not by engine nccl.",
           one_of(codec_names()), {"--codec", ""});
     field("gather_codec", &S::gather_codec,
           "train: compression between hosts of the parameters that a step gathers, for strategies "

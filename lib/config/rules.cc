@@ -273,10 +273,10 @@ std::string codec_skips_no_step(const RunConfig& run) {
       run.comm.codec);
 }
 
-std::string codec_computes_on_cpus(const RunConfig& run) {
-  if (!compresses(run) || run.train.device != TrainDevice::kCuda) return "";
-  return fmt::format("must be none with train.device cuda, is {}: gradients are compressed on CPUs",
-                     run.comm.codec);
+std::string is_for_own_engine(const RunConfig& run, const std::string& codec) {
+  if (codec == "none" || run.comm.engine != "nccl") return "";
+  return fmt::format("must be none with comm.engine nccl, is {}: NCCL sends values as they are",
+                     codec);
 }
 
 bool compresses_gathers(const RunConfig& run) { return run.comm.gather_codec != "none"; }
@@ -295,13 +295,6 @@ std::string gathers_follow_the_ranks(const RunConfig& run) {
   return fmt::format(
       "must be none with train.deterministic any-world-size, is {}: what a codec rounds depends on "
       "the number of ranks and hosts",
-      run.comm.gather_codec);
-}
-
-std::string gathers_are_on_cpus(const RunConfig& run) {
-  if (!compresses_gathers(run) || run.train.device != TrainDevice::kCuda) return "";
-  return fmt::format(
-      "must be none with train.device cuda, is {}: parameters are compressed on CPUs",
       run.comm.gather_codec);
 }
 
@@ -347,10 +340,12 @@ constexpr Rule kRules[] = {
     {"comm.codec", "train.deterministic", codec_follows_the_ranks},
     {"comm.codec", "train.precision", codec_has_no_scale},
     {"comm.codec", "train.bad_step", codec_skips_no_step},
-    {"comm.codec", "train.device", codec_computes_on_cpus},
+    {"comm.codec", "comm.engine",
+     [](const RunConfig& run) { return is_for_own_engine(run, run.comm.codec); }},
+    {"comm.gather_codec", "comm.engine",
+     [](const RunConfig& run) { return is_for_own_engine(run, run.comm.gather_codec); }},
     {"comm.gather_codec", "parallel.strategy", gathers_are_of_shards},
     {"comm.gather_codec", "train.deterministic", gathers_follow_the_ranks},
-    {"comm.gather_codec", "train.device", gathers_are_on_cpus},
     {"checkpoint.every", "checkpoint.dir", saving_has_directory},
     {"checkpoint.export", "checkpoint.dir", export_has_directory},
     {"checkpoint.replica", "checkpoint.dir", replicas_have_a_fallback},

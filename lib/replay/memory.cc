@@ -122,12 +122,12 @@ RunMemory memory_of_run(const RunPlan& plan, const Network& network, int rank,
   const StepProgram& program = plan.step.program;
   RunMemory memory;
   memory.step = replay_memory(program);
-  const KindBytes allocated = sum_of(
-      memory.step.allocated,
-      sum_of(
-          bytes_of(MemoryKind::kWorkspace, terms.workspace_bytes),
-          bytes_of(MemoryKind::kCommunication,
-                   slots_of(program, rank) + (reach_devices(network) ? terms.reached_bytes : 0))));
+  const KindBytes allocated =
+      sum_of(memory.step.allocated,
+             sum_of(bytes_of(MemoryKind::kWorkspace, terms.workspace_bytes),
+                    bytes_of(MemoryKind::kCommunication,
+                             (terms.holds_collectives ? slots_of(program, rank) : 0) +
+                                 (reach_devices(network) ? terms.reached_bytes : 0))));
   const auto collectives = [&](const std::vector<OpTraffic>& traffic) {
     return bytes_of(MemoryKind::kCommunication,
                     terms.holds_collectives ? scratch_of(traffic, rank) : 0);

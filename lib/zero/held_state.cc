@@ -1,6 +1,7 @@
 #include "lib/zero/held_state.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace gxp {
 
@@ -69,8 +70,14 @@ std::vector<HeldTensor> HeldState::residuals() const {
 
 void HeldState::clear_residuals() {
   if (sharded_.program.residuals == kNoBuffer) return;
-  const Memory all = sharded_.memory.of(sharded_.program.residuals);
-  std::fill_n(all.data, all.bytes, std::byte{0});
+  const size_t count = sharded_.memory.of(sharded_.program.residuals).bytes / sizeof(float);
+  constexpr size_t kAtATime = size_t{1} << 20;
+  const std::vector<float> zeros(std::min(count, kAtATime));
+  for (size_t first = 0; first < count; first += kAtATime) {
+    const Range range{first, std::min(kAtATime, count - first)};
+    sharded_.offloaded.write(sharded_.program.residuals, range,
+                             memory_of(zeros).slice(0, range.count * sizeof(float)));
+  }
 }
 
 Range HeldState::own_share(const HeldTensor& tensor) const {

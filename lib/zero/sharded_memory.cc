@@ -13,7 +13,7 @@ ShardedMemory::ShardedMemory(const RunPlan& plan_, Communicator& communicator, L
       groups(groups_of(plan.shape)),
       rank(communicator.rank()),
       calls(lanes.device(), lanes[Lane::kComm], communicator, groups),
-      compressed(plan, calls, lanes.device()),
+      compressed(plan, calls, lanes.device(), lanes[Lane::kComm]),
       memory(lanes.device(), program, calls.work_on_device()),
       kept(calls.keep(memory.operands())),
       offloaded(program, memory, {offload.path, fmt::format("rank {}'s state", rank), offload.io},

@@ -14,6 +14,8 @@
 #include "tests/cuda/forwarded_folds.h"
 #include "tests/cuda/nccl_ranks.h"
 #include "tests/cuda/queued_cpu_ops.h"
+#include "tests/temporary_directory.h"
+#include "tests/train/codec/on_hosts.h"
 #include "tests/train/golden.h"
 
 namespace gxp {
@@ -144,6 +146,32 @@ TEST_CASE("a run whose GPUs reach each other's memory has the CPU's bits under e
   if (world_size == 4) sets.emplace_back("train.micro_batch=1");
   if (in_groups) sets.push_back(fmt::format("parallel.shard_size={}", world_size / 2));
   check_device_calls_like_cpu(few_steps(sets), world_size, own_gpus);
+}
+
+TEST_CASE("a run with codecs between hosts has the CPU's bits") {
+  const Settings sets = GENERATE(values<Settings>(
+      {{"parallel.strategy=ddp", "comm.codec=int8"},
+       {"parallel.strategy=zero2", "comm.codec=int4", "train.precision=bf16"},
+       {"parallel.strategy=zero3", "comm.codec=int8", "comm.gather_codec=int8"},
+       {"parallel.strategy=hybrid_shard", "parallel.shard_size=2", "comm.codec=int4"}}));
+  CAPTURE(sets);
+  const RunHosts hosts{2, 2};
+  RunConfig config = config_on(hosts, sets, {"parallel.bucket_bytes=8000", "train.steps=4"});
+  const std::vector<Trained> expected = train_on_hosts(config, hosts);
+  config.train.cuda_graphs = "on";
+  const std::vector<Trained> found = run_on_hosts(hosts, [&](Communicator& communicator) {
+    return train(config, communicator, queued_backend(config.train));
+  });
+  for (size_t rank = 0; rank < found.size(); ++rank) check_same(found[rank], expected[rank]);
+  // What is pending is saved, and read again.
+  const TemporaryDirectory directory;
+  config.checkpoint.dir = directory / "run";
+  for (const int until : {2, 4}) {
+    const std::vector<Trained> parts = run_on_hosts(hosts, [&](Communicator& communicator) {
+      return train_part(config, communicator, until, queued_backend(config.train));
+    });
+    if (until == 4) CHECK(same_bits(parts[0].weights, expected[0].weights));
+  }
 }
 
 TEST_CASE("ranks that compute on devices of two kinds are told so") {

@@ -224,8 +224,8 @@ TEST_CASE("settings that a codec would break are refused by name", "[train]") {
        {"train.bad_step=skip",
         "must be none with train.bad_step skip, is int8: error feedback would carry part of a bad "
         "step's gradients into the next one; use stop or roll-back"},
-       {"train.device=cuda",
-        "must be none with train.device cuda, is int8: gradients are compressed on CPUs"}}));
+       {"comm.engine=nccl",
+        "must be none with comm.engine nccl, is int8: NCCL sends values as they are"}}));
   CHECK(contains(error_of([&, set = set] {
                    (void)golden_config("gpt2-accum", 1, {"comm.codec=int8", set});
                  }).message,

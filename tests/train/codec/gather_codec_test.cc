@@ -134,8 +134,8 @@ TEST_CASE("settings with which a gather codec has no meaning are refused by name
        {"train.deterministic=any-world-size",
         "must be none with train.deterministic any-world-size, is int8: what a codec rounds "
         "depends on the number of ranks and hosts"},
-       {"train.device=cuda",
-        "must be none with train.device cuda, is int8: parameters are compressed on CPUs"}}));
+       {"comm.engine=nccl",
+        "must be none with comm.engine nccl, is int8: NCCL sends values as they are"}}));
   CHECK(contains(error_of([&, set = set] {
                    (void)golden_config("gpt2-accum", 1,
                                        {"parallel.strategy=zero3", "comm.gather_codec=int8", set});

@@ -143,6 +143,12 @@ const EngineRow& choose_engine_of_job(const EngineContext& context) {
                        comm.algorithm == "auto" && comm.channels == 0 && comm.segment_bytes == 0 &&
                        comm.topology.empty();
   if (!is_open || context.ranks.world_size == 1) return choose_engine(comm);
+  if (comm.codec != "none" || comm.gather_codec != "none") {
+    if (context.ranks.rank == 0)
+      log_info("comm.engine auto: {}: codecs work in host memory, which all calls pass through",
+               kEngines.front().name);
+    return kEngines.front();
+  }
   const GpuChoice choice = choose_together(context);
   if (context.ranks.rank == 0 && !choice.reason.empty()) {
     if (choice.staged)
