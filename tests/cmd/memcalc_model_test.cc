@@ -94,13 +94,53 @@ TEST_CASE("memcalc names a class without a language model's head, and predicts n
 
 TEST_CASE("memcalc counts the tensors of safetensors files without reading them", "[cmd]") {
   const std::string data = GXP_TEST_DATA "/ckpt/";
-  const Json one = memcalc_json({data + "safetensors_single/model.safetensors"});
+  const Json one = memcalc_json({data + "hf_qwen2/model.safetensors"});
   const Json sharded = memcalc_json({data + "safetensors_sharded"});
   CHECK(one["parameters"] > 0);
   CHECK(sharded["parameters"] > 0);
   CHECK(one["stored_bytes"] > one["parameters"]);
   const Json both = memcalc_json({data + "hf_gpt2", "--sequence", "8"});
   CHECK(both["family"] == "gpt2");
+}
+
+// A file of tensors of zeros.
+std::string make_weights(const TemporaryDirectory& scratch, const std::string& name,
+                         const std::vector<std::tuple<std::string, std::string, int>>& tensors) {
+  Json header = Json::object();
+  int end = 0;
+  for (const auto& [tensor, dtype, bytes] : tensors) {
+    const int elements = dtype == "F32" || dtype == "I32" ? bytes / 4 : bytes;
+    const Json shape = tensor.ends_with(".attn.bias") ? Json{1, 1, 1, elements} : Json{elements};
+    header[tensor] = {{"dtype", dtype}, {"shape", shape}, {"data_offsets", {end, end + bytes}}};
+    end += bytes;
+  }
+  const std::string text = header.dump();
+  std::string file(8, '\0');
+  for (size_t i = 0; i < 8; ++i) file[i] = char(text.size() >> (8 * i) & 0xff);
+  const std::string path = scratch / name;
+  make_file(path, file + text + std::string(size_t(end), '\0'));
+  return path;
+}
+
+TEST_CASE("memcalc counts parameters alone, or refuses files that do not tell them", "[cmd]") {
+  const TemporaryDirectory scratch;
+  const std::string buffers = make_weights(scratch, "model.safetensors",
+                                           {{"wte.weight", "F32", 400},
+                                            {"h.0.attn.bias", "F32", 64},
+                                            {"h.0.attn.masked_bias", "F32", 4},
+                                            {"h.0.rotary_emb.inv_freq", "F32", 16},
+                                            {"a.weight", "F8_E4M3", 50},
+                                            {"a.weight_scale_inv", "F32", 4}});
+  CHECK(memcalc_json({buffers})["parameters"] == 150);
+  const auto [name, tensor, dtype, words] =
+      GENERATE(table<std::string, std::string, std::string, std::string>(
+          {{"a.safetensors", "l.0.q_proj.qweight", "I32", "of quantized weights"},
+           {"a.safetensors", "l.0.up_proj.weight", "U8", "of quantized weights"},
+           {"a.safetensors", "l.0.q_proj.lora_A.weight", "F32", "of an adapter"},
+           {"model-00001-of-00002.safetensors", "w", "F32", "one of several files"}}));
+  const Outcome outcome = memcalc({make_weights(scratch, name, {{tensor, dtype, 8}})});
+  CHECK(outcome.code == 2);
+  CHECK(contains(outcome.err, words));
 }
 
 TEST_CASE("memcalc refuses a model's file in one line that says why", "[cmd]") {

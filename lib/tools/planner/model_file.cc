@@ -14,6 +14,7 @@
 #include "lib/base/find_row.h"
 #include "lib/base/json/json.h"
 #include "lib/base/text/joined.h"
+#include "lib/base/text/read_number.h"
 #include "lib/ckpt/file.h"
 #include "lib/ckpt/safetensors/safetensors.h"
 #include "lib/config/model_source.h"
@@ -163,20 +164,78 @@ ModelFile read_config(const std::string& path) {
   return file;
 }
 
-ModelFile read_stored(const std::string& path) {
+// A mask, positions, frequencies or the scales of 8-bit weights, which are no parameters.
+bool is_buffer(const TensorInfo& tensor) {
+  const std::string_view name = tensor.name;
+  const bool is_mask = tensor.shape.size() == 4 && tensor.shape[0] == 1 && tensor.shape[1] == 1 &&
+                       (name.ends_with(".attn.bias") || name.ends_with(".attention.bias"));
+  constexpr std::array<std::string_view, 6> kEnds = {"masked_bias",       ".inv_freq",
+                                                     "position_ids",      ".weight_scale",
+                                                     ".weight_scale_inv", ".input_scale"};
+  return is_mask || std::ranges::any_of(kEnds, [&](auto end) { return name.ends_with(end); });
+}
+
+// Why the elements of a tensor are not the parameters that its model has; "": they are.
+std::string_view counting_obstacle(const TensorInfo& tensor) {
+  constexpr std::array kPacked = {StorageDType::kU64, StorageDType::kI64, StorageDType::kU32,
+                                  StorageDType::kI32, StorageDType::kU16, StorageDType::kI16,
+                                  StorageDType::kU8,  StorageDType::kI8,  StorageDType::kBool};
+  if (tensor.name.find(".lora_") != std::string::npos) return "an adapter, not the whole model";
+  if (std::ranges::find(kPacked, tensor.dtype) != kPacked.end())
+    return "quantized weights, whose number it does not tell";
+  return "";
+}
+
+// "model-00001-of-00002.safetensors".
+bool is_one_of_several(std::string_view name) {
+  constexpr std::string_view kMiddle = "-of-", kDigits = "0123456789";
+  const size_t at = name.rfind(kMiddle);
+  if (at == std::string_view::npos || at == 0 || !name.ends_with(".safetensors")) return false;
+  const std::string_view behind = name.substr(at + kMiddle.size());
+  const auto files = read_number<int>(behind.substr(0, behind.find_first_not_of(kDigits)));
+  return kDigits.find(name[at - 1]) != std::string_view::npos && files && *files > 1;
+}
+
+// The model's parameters, by all of its tensors.
+uint64_t count_stored(const NamedTensors& stored, const std::string& path) {
+  if (is_one_of_several(fs::path(path).filename().string()))
+    fail(ErrorKind::kUsage,
+         "read {}: it is one of several files of a model; give their folder, or the index", path);
+  uint64_t parameters = 0;
+  for (const NamedTensor& tensor : stored.tensors) {
+    if (is_buffer(tensor.info)) continue;
+    if (const auto why = counting_obstacle(tensor.info); !why.empty())
+      fail(ErrorKind::kConfig,
+           "read {}: tensor {}, of type {}, is of {}; give the model's config.json, or --params "
+           "with the number of parameters",
+           path, tensor.info.name, to_string(tensor.info.dtype), why);
+    parameters += tensor.info.count();
+  }
+  if (parameters == 0) fail(ErrorKind::kCorrupt, "read {}: it has no tensors", path);
+  return parameters;
+}
+
+// The bytes of the weights and the type of most elements.
+ModelFile describe_stored(const NamedTensors& stored, const std::string& path) {
   ModelFile file{.path = path};
   uint64_t bytes = 0;
   std::map<StorageDType, uint64_t> elements;
-  for (const NamedTensor& tensor : read_safetensors(path).tensors) {
-    file.parameters += tensor.info.count();
+  for (const NamedTensor& tensor : stored.tensors) {
     bytes += tensor.info.bytes();
     elements[tensor.info.dtype] += tensor.info.count();
   }
-  if (file.parameters == 0) fail(ErrorKind::kCorrupt, "read {}: it has no tensors", path);
+  if (elements.empty()) fail(ErrorKind::kCorrupt, "read {}: it has no tensors", path);
   file.stored_bytes = bytes;
   const auto most =
       std::ranges::max_element(elements, {}, [](const auto& row) { return row.second; });
   file.dtype = std::string(to_string(most->first));
+  return file;
+}
+
+ModelFile read_stored(const std::string& path) {
+  const NamedTensors stored = read_safetensors(path);
+  ModelFile file = describe_stored(stored, path);
+  file.parameters = count_stored(stored, path);
   return file;
 }
 
@@ -192,7 +251,7 @@ ModelFile read_folder(const std::string& path) {
   }
   ModelFile file = read_config(config);
   if (!weights) return file;
-  const ModelFile stored = read_stored(path);
+  const ModelFile stored = describe_stored(read_safetensors(path), path);
   file.stored_bytes = stored.stored_bytes;
   file.dtype = stored.dtype;
   return file;
