@@ -10,7 +10,6 @@
 #include "lib/base/log.h"
 #include "lib/base/log_queue.h"
 #include "lib/base/running_time.h"
-#include "lib/base/text/read_number.h"
 #include "lib/base/to_error.h"
 #include "lib/collective/communicator.h"
 #include "lib/collective/engine/job_plan.h"
@@ -275,16 +274,6 @@ void check_place(const char* option, int given, int lowest, int found, std::stri
          option, given, found, source);
 }
 
-// One rank on each host, where its launcher was asked for more.
-void check_ranks_of_host(const Environment& environment) {
-  const std::string* text = find_variable(environment, "PET_NPROC_PER_NODE");
-  const int asked = text == nullptr ? 0 : read_number<int>(*text).value_or(0);
-  if (asked > 1 && identity_from(environment).launcher == LauncherKind::kBareRank)
-    fail(ErrorKind::kUsage,
-         "start one rank on this host: PET_NPROC_PER_NODE asks for {}; give --nproc {}", asked,
-         asked);
-}
-
 }  // namespace
 
 SelectionSettings selection_of(const JobSettings& settings) {
@@ -329,7 +318,7 @@ void place_host(LaunchRequest& request, const Environment& environment) {
          "--spares {}: a spare host takes the place of a lost one by --max-restarts; give that, "
          "and --nnodes, the number of hosts without the spares",
          request.spares);
-  if (request.nproc == 0 && request.all_nodes() <= 1) return check_ranks_of_host(environment);
+  if (request.nproc == 0 && request.all_nodes() <= 1) return check_single_rank(environment);
   const auto host = host_identity_from(environment);
   if (!host || (!host->count && request.all_nodes() == 1)) return;
   // A script may start a step of Slurm on each host, and number the hosts itself.

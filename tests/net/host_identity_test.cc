@@ -78,4 +78,21 @@ TEST_CASE("a place that is no number is an error", "[net]") {
   CHECK(error_of([&] { host_identity_from(environment); }).kind == ErrorKind::kConfig);
 }
 
+TEST_CASE("a process that others were started with is not taken for the whole job", "[net]") {
+  const auto [environment, sign] = GENERATE(table<Environment, std::string>({
+      {{{"FLUX_JOB_SIZE", "4"}, {"FLUX_TASK_RANK", "0"}}, "FLUX_JOB_SIZE=4"},
+      {{{"MV2_COMM_WORLD_SIZE", "2"}, {"MV2_COMM_WORLD_RANK", "0"}}, "MV2_COMM_WORLD_SIZE=2"},
+      {{{"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "2"}}, "LOCAL_WORLD_SIZE=2"},
+      {{{"PET_NNODES", "2"}, {"PET_NODE_RANK", "0"}}, "PET_NNODES=2"},
+      {{{"PET_NNODES", "1"}, {"PET_NPROC_PER_NODE", "4"}}, "give --nproc 4"},
+      {{{"PMIX_RANK", "1"}}, "PMIX_RANK=1"},
+  }));
+  const Caught caught = error_of([&, &variables = environment] { check_single_rank(variables); });
+  CHECK(caught.kind == ErrorKind::kUsage);
+  CHECK(caught.says(sign));
+  for (const Environment& alone :
+       {Environment{{"PET_NNODES", "1:4"}, {"PMIX_RANK", "0"}, {"PMI_SIZE", "1"}}, kSecondTask})
+    check_single_rank(alone);
+}
+
 }  // namespace gxp

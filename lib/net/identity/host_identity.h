@@ -28,4 +28,9 @@ struct HostIdentity {
 // variable and value, if one is malformed or missing.
 std::optional<HostIdentity> host_identity_from(const Environment& environment);
 
+// For a process that is asked for no other ranks. kUsage: its launcher started several or was asked
+// for more ranks, and does not say which one this is: each would take itself for the whole job. A
+// warning: a job of Slurm has more tasks, but this is no step of it.
+void check_single_rank(const Environment& environment);
+
 }  // namespace gxp
