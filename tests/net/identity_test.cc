@@ -75,6 +75,8 @@ std::vector<Row> rows() {
   without_exchange.exchange = none;
   RankIdentity slurm_pmi = slurm;
   slurm_pmi.exchange = Exchange::kPmi;
+  RankIdentity bracketed = torchrun;
+  bracketed.master_addr = "::1";
   RankIdentity somewhere = open_mpi;
   somewhere.master_addr = "";
   somewhere.master_port = kDefaultMasterPort;
@@ -103,6 +105,7 @@ std::vector<Row> rows() {
       {"MPICH without a key-value exchange", merged(kMpich, {{"PMI_FD", ""}}), without_exchange},
       {"an older srun's PMI_RANK", merged(kSlurm, {{"PMI_RANK", "2"}, {"PMI_SIZE", "3"}}), slurm},
       {"a WORLD_SIZE of one", {{"WORLD_SIZE", "1"}}, {}},
+      {"an address in brackets", merged(kTorchrun, {{"MASTER_ADDR", "[::1]"}}), bracketed},
       {"RANK that agrees with Slurm", merged(kSlurm, {{"RANK", "2"}}), slurm},
   };
 }
@@ -118,6 +121,9 @@ std::vector<BadRow> bad_rows() {
       {merged(kTorchrun, {{"RANK", "4"}}), {"RANK=4", "size of 4"}},
       {merged(kTorchrun, {{"MASTER_PORT", "70000"}}), {"MASTER_PORT=70000"}},
       {merged(kTorchrun, {{"MASTER_ADDR", ""}}), {"torchrun", "MASTER_ADDR is not set"}},
+      {merged(kBare, {{"MASTER_ADDR", "host0:29500"}}), {"MASTER_ADDR='host0:29500'", "alone"}},
+      {merged(kBare, {{"MASTER_ADDR", "tcp://host0"}}), {"MASTER_ADDR='tcp://host0'", "alone"}},
+      {merged(kBare, {{"MASTER_ADDR", " host0"}}), {"MASTER_ADDR=' host0'", "alone"}},
       {merged(kBare, {{"RANK", "-1"}}), {"RANK=-1"}},
       {merged(kBare, {{"WORLD_SIZE", ""}}), {"WORLD_SIZE is not set"}},
       {{{"WORLD_SIZE", "2"}, {"MASTER_ADDR", "host0"}}, {"WORLD_SIZE=2", "RANK is not"}},

@@ -1,5 +1,6 @@
 #include "lib/net/identity/identity.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
@@ -60,6 +61,18 @@ int parse_number(const char* name, const std::string& value, int low, int high) 
   return *number;
 }
 
+// The name or address of a host, also as "[::1]". An IPv6 address alone has more colons than one.
+std::string host_in(const std::string& address) {
+  const bool is_bracketed = address.starts_with('[') && address.ends_with(']');
+  const std::string host = is_bracketed ? address.substr(1, address.size() - 2) : address;
+  if (host.find_first_of(" \t/[]") != std::string::npos || std::ranges::count(host, ':') == 1)
+    fail(ErrorKind::kConfig,
+         "read the rank identity: MASTER_ADDR='{}' must be a host's name or address alone; its "
+         "port is MASTER_PORT",
+         address);
+  return host;
+}
+
 int job_port(std::string_view job) {
   return 20000 + int(hash64(std::as_bytes(std::span(job))) % 10000);
 }
@@ -74,7 +87,7 @@ void master_of_gxp(const Environment& environment, RankIdentity& identity) {
 
 void master_of_torchrun(const Environment& environment, RankIdentity& identity) {
   constexpr int kDistance = 1000;
-  identity.master_addr = required(environment, identity, "MASTER_ADDR");
+  identity.master_addr = host_in(required(environment, identity, "MASTER_ADDR"));
   const int taken =
       parse_number("MASTER_PORT", required(environment, identity, "MASTER_PORT"), 1, 65535);
   identity.master_port = taken + kDistance > 65535 ? taken - kDistance : taken + kDistance;
@@ -90,7 +103,7 @@ void take_master(const Environment& environment, RankIdentity& identity,
   const auto port = find_number(environment, "MASTER_PORT", 1, 65535);
   const int own_port = identity.job.empty() ? kDefaultMasterPort : job_port(identity.job);
   identity.master_addr = address.empty() && one_host ? "127.0.0.1" : address;
-  if (given != nullptr) identity.master_addr = *given;
+  if (given != nullptr) identity.master_addr = host_in(*given);
   identity.master_port = port.value_or(own_port);
   identity.port_given = port.has_value();
 }
@@ -151,7 +164,7 @@ constexpr std::array<Launcher, 6> kLaunchers = {{
 // master it is taken for the only one on its host.
 void read_local(const Environment& environment, const Launcher& launcher, RankIdentity& identity) {
   const std::string* master = find_variable(environment, "MASTER_ADDR");
-  const bool one_host = master == nullptr || is_loopback(*master);
+  const bool one_host = master == nullptr || is_loopback(host_in(*master));
   const auto rank = find_number(environment, launcher.local_rank, 0);
   identity.local_rank = rank.value_or(one_host ? identity.rank : 0);
   const auto size = find_number(environment, launcher.local_world_size, 1);
