@@ -68,6 +68,13 @@ void check_activations(const CLI::App& app, const MemcalcOptions& options) {
       "the formula for activations is for 16 bits; use --precision bf16 or leave out --sequence");
 }
 
+void check_optimizer(const MemcalcOptions& options) {
+  const bool knows_tensors = model_of(options) != nullptr;
+  refuse(!knows_tensors && find_optimizer_state(options.optimizer).moments_of_others > 0,
+         "the optimizer keeps more for embeddings, head and norms than for other tensors; give a "
+         "MODEL whose shape is known");
+}
+
 void check_compat(const CLI::App& app, const MemcalcOptions& options) {
   const bool by_hosts = !options.compat.empty() && find_calculator(options.compat).by_hosts;
   refuse(!by_hosts && (options.gpus_per_host > 0 || !options.largest_layer.empty()),
@@ -92,6 +99,7 @@ void check(const CLI::App& app, const MemcalcOptions& options) {
          "--set and --svg go with a run file as MODEL, RUN.toml");
   refuse(options.model.empty() == options.params.empty(), "give either MODEL or --params");
   if (options.solve) check_solve(options);
+  check_optimizer(options);
   check_compat(app, options);
   check_activations(app, options);
   refuse(

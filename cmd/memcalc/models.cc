@@ -31,6 +31,7 @@ void add_fitting_models(Report& report, Training training, const std::vector<int
                                 {"total_bytes", "states " + view.unit.name, view.unit.style}});
   for (const PublishedModel& model : published_models()) {
     training.parameters = parameter_count(model);
+    training.others = other_parameter_count(model);
     for (const int count : gpus) {
       const auto bytes = [&](int stage) {
         return model_states(training, {.stage = stage, .gpus = count}).total();

@@ -183,6 +183,14 @@ const PublishedModel& find_published_model(std::string_view name) {
 
 uint64_t block_parameter_count(const PublishedModel& model) { return sum_of(block_shapes(model)); }
 
+uint64_t other_parameter_count(const PublishedModel& model) {
+  uint64_t others = parameter_count(model);
+  for (const TensorShape& shape : block_shapes(model)) {
+    if (shape.size() == 2) others -= model.layers * count_of(shape);
+  }
+  return others;
+}
+
 uint64_t parameter_count(const PublishedModel& model) {
   if (!model.units.empty()) {
     uint64_t count = 0;

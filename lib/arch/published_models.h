@@ -63,6 +63,8 @@ const PublishedModel& find_published_model(std::string_view name);
 // A tied head counts once.
 uint64_t parameter_count(const PublishedModel& model);
 uint64_t block_parameter_count(const PublishedModel& model);
+// Those that no matrix of a block holds: of embeddings, head, norms and biases.
+uint64_t other_parameter_count(const PublishedModel& model);
 
 // By unit in forward order: embedding, blocks, final norm with the head if it is not tied.
 uint64_t count_of(const TensorShape& shape);

@@ -226,6 +226,7 @@ const std::vector<RefusedQuestion>& refused_questions() {
   static const std::vector<RefusedQuestion> kQuestions = {
       {Arguments(), "give either MODEL or --params"},
       {{"gpt2", "--params", "7e9"}, "give either MODEL or --params"},
+      {{"--params", "7e9", "--optimizer", "muon"}, "keeps more for embeddings, head and norms"},
       {Arguments{"gpt2-xxl"}, "did you mean 'gpt2-xl'"},
       {{"--params", "0"}, "--params '0': must be a number of parameters from 1 to 1e15"},
       {{"--params", "many"}, "--params 'many'"},

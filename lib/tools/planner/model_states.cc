@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "lib/arch/architecture.h"
 #include "lib/arch/optimizers.h"
 #include "lib/base/find_row.h"
 #include "lib/base/state_block.h"
@@ -26,6 +27,18 @@ uint64_t moments(const OptimizerSpec& spec) {
   return uint64_t(std::ranges::count_if(spec.kept, &KeptState::of_all));
 }
 
+// What is kept for each element of other tensors than the blocks' matrices.
+uint64_t moments_of_others(const OptimizerSpec& spec) {
+  UnitSpec block, embedding;
+  block.kind = UnitKind::kBlock;
+  embedding.kind = UnitKind::kEmbedding;
+  TensorSpec matrix;
+  matrix.shape = {2, 3};
+  return uint64_t(std::ranges::count_if(spec.kept, [&](const KeptState& kept) {
+    return kept.shape(block, matrix).empty() && kept.shape(embedding, matrix) == matrix.shape;
+  }));
+}
+
 // AdamW with moments of fewer bits.
 OptimizerState packed_moments(std::string_view name, const char* state_dtype) {
   OptimConfig config;
@@ -45,7 +58,9 @@ std::vector<OptimizerState> make_optimizer_states() {
   std::vector<OptimizerState> states;
   for (const OptimizerRow& row : optimizers()) {
     OptimConfig config;
-    states.push_back({row.name, moments(row.spec(config))});
+    states.push_back({.name = row.name,
+                      .moments = moments(row.spec(config)),
+                      .moments_of_others = moments_of_others(row.spec(config))});
     config.momentum = 0.9;
     if (const uint64_t more = moments(row.spec(config)); more != states.back().moments)
       states.push_back({"momentum", more});
@@ -63,11 +78,12 @@ struct StateKind {
   int first_sharded_stage;
   std::string_view source;
   uint64_t block = 1;
+  bool of_others = false;
 };
 
 constexpr std::string_view kZero = "ZeRO, arXiv:1910.02054, section 5";
 
-std::array<StateKind, 5> kinds(const Training& training) {
+std::array<StateKind, 6> kinds(const Training& training) {
   const Precision& precision = training.precision;
   const OptimizerState& optimizer = training.optimizer;
   const uint64_t moment = optimizer.moment_bytes > 0 ? optimizer.moment_bytes : precision.moment;
@@ -76,7 +92,13 @@ std::array<StateKind, 5> kinds(const Training& training) {
            {"master weights", precision.master, 1, "Micikevicius et al., arXiv:1710.03740"},
            {"moments", moment * optimizer.moments, 1, kZero},
            {"scales of moments", optimizer.block_bytes, 1, "Dettmers et al., arXiv:2110.02861",
-            kStateBlock}}};
+            kStateBlock},
+           {"second moments of other tensors", moment * optimizer.moments_of_others, 1,
+            "Jordan et al., github.com/KellerJordan/Muon", 1, true}}};
+}
+
+uint64_t parameters_of(const StateKind& kind, const Training& training) {
+  return kind.of_others ? training.others : training.parameters;
 }
 
 uint64_t elements(const StateKind& kind, uint64_t parameters, const Placement& placement) {
@@ -119,16 +141,17 @@ const OptimizerState& find_optimizer_state(std::string_view name) {
 ModelStates model_states(const Training& training, const Placement& placement) {
   const auto all = kinds(training);
   const auto bytes = [&](size_t i) {
-    return all[i].bytes * elements(all[i], training.parameters, placement);
+    return all[i].bytes * elements(all[i], parameters_of(all[i], training), placement);
   };
-  return {bytes(0), bytes(1), bytes(2), bytes(3) + bytes(4)};
+  return {bytes(0), bytes(1), bytes(2), bytes(3) + bytes(4) + bytes(5)};
 }
 
 std::vector<Term> explain_model_states(const Training& training, const Placement& placement) {
   std::vector<Term> terms;
   for (const StateKind& kind : kinds(training)) {
-    if (kind.block == 1 || kind.bytes > 0)
-      terms.push_back(explain(kind, training.parameters, placement));
+    const bool is_special = kind.block > 1 || kind.of_others;
+    if (!is_special || kind.bytes > 0)
+      terms.push_back(explain(kind, parameters_of(kind, training), placement));
   }
   return terms;
 }

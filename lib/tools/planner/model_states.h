@@ -39,9 +39,10 @@ struct Precision {
 // The optimizer's state in addition to the master weights.
 struct OptimizerState {
   std::string_view name;
-  uint64_t moments = 0;       // elements per parameter
-  uint64_t moment_bytes = 0;  // of an element; 0: as the precision has it
-  uint64_t block_bytes = 0;   // in addition, for each block of kStateBlock parameters
+  uint64_t moments = 0;            // elements per parameter
+  uint64_t moment_bytes = 0;       // of an element; 0: as the precision has it
+  uint64_t block_bytes = 0;        // in addition, for each block of kStateBlock parameters
+  uint64_t moments_of_others = 0;  // in addition, elements per parameter of Training::others
 };
 
 inline constexpr Precision kBf16{"bf16", 2, 2, 4, 4};
@@ -58,6 +59,7 @@ struct Training {
   uint64_t parameters = 0;
   Precision precision;
   OptimizerState optimizer;
+  uint64_t others = 0;  // of the parameters: those that no matrix of a block holds
 };
 
 // How the states are sharded.

@@ -192,7 +192,9 @@ Bytes Stage::buffers() const {
 // The training whose states lie on one GPU's data-parallel ranks.
 Training part_of_copy(const TrainCase& question) {
   const auto parts = uint64_t(question.plan.tensor) * uint64_t(question.plan.pipeline);
-  return {(parameters_of(question) + parts - 1) / parts, *question.precision, *question.optimizer};
+  const uint64_t others = question.model == nullptr ? 0 : other_parameter_count(*question.model);
+  return {(parameters_of(question) + parts - 1) / parts, *question.precision, *question.optimizer,
+          (others + parts - 1) / parts};
 }
 
 Placement placement_of(const TrainPlan& plan) {

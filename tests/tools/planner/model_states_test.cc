@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lib/base/error.h"
+#include "lib/tools/planner/predict_memory.h"
 #include "tests/catch.h"
 
 namespace gxp {
@@ -76,6 +77,18 @@ TEST_CASE("each precision and optimizer has its bytes per parameter", "[estimate
   CAPTURE(precision, optimizer);
   const uint64_t scales = std::string(optimizer) == "adamw-int8" ? 8 * 4 : 0;
   CHECK(total(train(1000, precision, optimizer), {0, 1}) == 1000 * bytes + scales);
+}
+
+TEST_CASE("Muon keeps AdamW's second moments of all but the blocks' matrices", "[estimate]") {
+  const PublishedModel& gpt2 = find_published_model("gpt2");
+  // Two embeddings; of 12 blocks two norms and four biases; the last norm.
+  const uint64_t others = (50257 + 1024) * 768 + 12 * (4 * 768 + (3 + 1 + 4 + 1) * 768) + 2 * 768;
+  CHECK(other_parameter_count(gpt2) == others);
+  const TrainCase question{.model = &gpt2,
+                           .plan = {.sequence = 0, .gpus = 8, .stage = 2},
+                           .optimizer = &find_optimizer_state("muon")};
+  CHECK(predict_memory(question).states.moments ==
+        4 * (parameter_count(gpt2) / 8) + 4 * ((others + 7) / 8));
 }
 
 TEST_CASE("a shard is rounded up to whole elements, and never all of them to bytes", "[estimate]") {
