@@ -34,6 +34,11 @@ void add_facts(const MemcalcOptions& options, const MemcalcView& view, Report& r
         {{"stored_bytes", "stored weights", Style::kBytes}, int64_t(*options.file->stored_bytes)});
   add("precision", options.precision);
   add("optimizer", options.optimizer);
+  if (const PublishedModel* model = model_of(options); model != nullptr) {
+    if (const std::string note = beyond_positions(*model, uint64_t(options.sequence));
+        !note.empty())
+      add("positions", note);
+  }
   if (options.plan.shard > 0) add("shard", int64_t{options.plan.shard});
   if (model_parallel_of(options) > 1)
     report.facts.push_back(

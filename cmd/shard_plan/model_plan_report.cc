@@ -38,6 +38,8 @@ void add_facts(Report& report, const TrainCase& question, const StepPrediction& 
       {{"network_bytes", "sent by a GPU to other NVLink domains", Style::kBytes},
        int64_t(step.sent.network)},
       {{"tokens_of_micro_batch", "tokens of a micro-batch on a GPU"}, tokens}};
+  if (const std::string note = beyond_positions(*question.model, plan.sequence); !note.empty())
+    facts.push_back({{"positions"}, note});
   if (plan.shards() > 1)
     facts.push_back({{"tokens_to_hide", "tokens that hide a gather"}, tokens_to_hide(question)});
   report.facts.insert(report.facts.end(), facts.begin(), facts.end());

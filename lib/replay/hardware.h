@@ -28,7 +28,7 @@ struct Generation {
   double fused_bytes = 0;        // compiled, or fused by hand
   double megatron_2021_bytes = 0;
   double fp8_bytes = 0;           // more for casts and scales, one scale a tensor
-  double mxfp8_bytes = 0;         // one scale for 32 values
+  double mxfp8_bytes = 0;         // one scale for 32 values; 0: products do not take such
   double head_bytes = 0;          // for each logit, forward and backward
   double host_s = 0;              // of an eager block and micro-batch: launches, waits for gathers
   double step_s = 0;              // of a step: reading, logging, norms

@@ -131,6 +131,16 @@ TEST_CASE("shard-plan takes a cluster file and a config.json", "[cmd]") {
   CHECK(report["gpu"] == "a100-80gb");
 }
 
+TEST_CASE("plans say that a sequence is longer than the model's positions", "[cmd]") {
+  const Json time = plan_json({"gpt2", "--cluster", "dgx-h100", "--sequence", "2048"});
+  const Json memory = memcalc_json({"llama3-8b", "--gpus", "8", "--sequence", "8193"});
+  CHECK(time["positions"] ==
+        "a sequence of 2048 exceeds the model's 1024 positions, which are learned: it needs a "
+        "model with more of them");
+  CHECK(memory["positions"] == "a sequence of 8193 exceeds the model's 8192 positions");
+  CHECK_FALSE(memcalc_json({"gpt2", "--gpus", "8", "--sequence", "1024"}).contains("positions"));
+}
+
 TEST_CASE("shard-plan refuses a model's plan in one line that says why", "[cmd]") {
   const auto [arguments, words] = GENERATE(table<Arguments, std::string>(
       {{{"llama3-8b"}, "add --cluster"},

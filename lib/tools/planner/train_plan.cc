@@ -48,6 +48,8 @@ std::string model_obstacle(const PublishedModel& model, const TrainPlan& plan) {
 std::string hardware_obstacle(const Hardware& hardware, const TrainPlan& plan) {
   if (plan.format != NumberFormat::kBf16 && hardware.gpu->flops_8 == 0)
     return fmt::format("{} has no fp8; use bf16", hardware.gpu->name);
+  if (plan.format == NumberFormat::kMxfp8 && hardware.gpu->generation->mxfp8_bytes == 0)
+    return fmt::format("{} has no mxfp8, which came with Blackwell; use fp8", hardware.gpu->name);
   if (plan.tensor > hardware.links.gpus_per_domain)
     return fmt::format(
         "tensor parallelism over {} GPUs exceeds the {} GPUs of a host or NVLink "
@@ -96,6 +98,14 @@ uint64_t layer_activations(const PublishedModel& model, const ActivationBatch& b
                            Recompute recompute) {
   const uint64_t tokens = batch.sequence * batch.micro_batch;
   return tokens * token_bytes(model, batch, recompute) / batch.tensor_parallel;
+}
+
+std::string beyond_positions(const PublishedModel& model, uint64_t sequence) {
+  if (sequence <= model.positions) return "";
+  const bool has_table = model.kind == BlockKind::kGpt && model.position_table;
+  return fmt::format("a sequence of {} exceeds the model's {} positions{}", sequence,
+                     model.positions,
+                     has_table ? ", which are learned: it needs a model with more of them" : "");
 }
 
 uint64_t parameters_of(const TrainCase& question) {

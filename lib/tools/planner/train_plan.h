@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "lib/arch/published_models.h"
@@ -86,6 +87,9 @@ struct TrainCase {
 };
 
 uint64_t parameters_of(const TrainCase& question);
+
+// "a sequence of 2048 exceeds the model's 1024 positions"; "": it does not.
+std::string beyond_positions(const PublishedModel& model, uint64_t sequence);
 
 // kUsage, with the reason, for a plan that does not divide: GPUs by the parallel sizes, layers by
 // stages, heads by tensor parallelism, ranks by shards.

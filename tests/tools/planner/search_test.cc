@@ -146,6 +146,8 @@ TEST_CASE("a plan that does not divide is refused with its reason", "[estimate]"
   CHECK_THROWS_WITH(check(case_of("llama3-8b", plan)), Catch::Contains(words));
   CHECK_THROWS_WITH(check(case_of("llama3-8b", {.format = NumberFormat::kFp8}, "dgx-a100")),
                     Catch::Contains("has no fp8"));
+  CHECK_THROWS_WITH(check(case_of("llama3-8b", {.format = NumberFormat::kMxfp8}, "dgx-h200")),
+                    Catch::Contains("has no mxfp8"));
 }
 
 TEST_CASE("the part that has most is told", "[estimate]") {
