@@ -252,8 +252,8 @@ uint64_t read_limit(const std::string& text) {
     fail(ErrorKind::kUsage, "--limit '{}': must be a size above 0, such as 80GB or 80GiB", text);
   if (*limit < kLeast)
     fail(ErrorKind::kUsage,
-         "--limit '{}': {} bytes, in which no model fits; give a unit, such as {}GB", text, *limit,
-         text);
+         "--limit '{}': {} bytes, in which no model fits; give more, or a unit, such as 80GB", text,
+         *limit);
   if (*limit > kMost)
     fail(ErrorKind::kUsage, "--limit '{}': more than any GPU has; give at most {}", text,
          format_bytes(kMost));
