@@ -77,7 +77,9 @@ std::string rank_line(const RankInfo& rank, size_t number, size_t place) {
                       rank.processor.data());
 }
 
-std::string chosen(int number) { return number <= 0 ? "auto" : fmt::format("{}", number); }
+std::string chosen(bool is_asked, int number) {
+  return is_asked ? fmt::format("{}", number) : "auto";
+}
 
 std::string microseconds_text(double seconds) { return fmt::format("{:.2f}", seconds * 1e6); }
 
@@ -149,9 +151,9 @@ std::string nccl_head(const NcclTable& table, std::span<const RankInfo> ranks) {
       "iters: {} validation: {} graph: 0 unalign: {}\n#\n# Using devices\n",
       table.options.sweep.min_bytes, table.options.sweep.max_bytes,
       by_factor ? table.options.sweep.factor : table.options.sweep.step_bytes,
-      by_factor ? "factor" : "bytes", chosen(table.options.warmup),
-      chosen(table.options.iterations), table.options.calls, table.options.checks,
-      table.options.unalign);
+      by_factor ? "factor" : "bytes", chosen(table.options.warmup >= 0, table.options.warmup),
+      chosen(table.options.iterations > 0, table.options.iterations), table.options.calls,
+      table.options.checks, table.options.unalign);
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const auto same_host = [&](const RankInfo& other) {
       return other.host_number == ranks[rank].host_number;

@@ -79,9 +79,11 @@ TEST_CASE("all lines but rows are remarks", "[bench]") {
 TEST_CASE("the head has nccl-tests' lines", "[bench]") {
   NcclTable all = plain();
   all.options.sweep = {.min_bytes = 8, .max_bytes = 64, .factor = 2};
+  all.options.warmup = 0;
   const std::string head = nccl_head(all, sample_ranks());
   for (const char* line :
-       {"# Collective test starting: all_reduce\n", "minBytes 8 maxBytes 64 step: 2(factor) ",
+       {"# Collective test starting: all_reduce\n",
+        "minBytes 8 maxBytes 64 step: 2(factor) warmup iters: 0 iters: auto ",
         "#  Rank  0 Group  0 Pid   4711 on      north device  0 [0000:00:00] A CPU\n",
         "#  Rank  1 Group  0 Pid   4711 on      north device  1 [0000:00:00] A CPU\n",
         "#       size         count      type   redop    root     time   algbw   busbw  #wrong     "
