@@ -75,6 +75,25 @@ TEST_CASE("links of a recorded directory lead into it, not into this host", "[to
   fs::remove_all(directory);
 }
 
+TEST_CASE("a copy of /sys has links to its devices, or files that say where these lead", "[topo]") {
+  namespace fs = std::filesystem;
+  const fs::path directory = fs::temp_directory_path() / fmt::format("gxp-copy-{}", ::getpid());
+  const fs::path devices = directory / "sys/bus/pci/devices";
+  fs::create_directories(devices);
+  fs::create_directories(directory / "sys/devices/pci0000:3a/0000:3a:00.0");
+  std::ofstream(devices / "0000:3a:00.0") << "../../../devices/pci0000:3a/0000:3a:00.0";
+  CHECK(open_recorded_directory(directory)->resolve("/sys/bus/pci/devices/0000:3a:00.0") ==
+        "/sys/devices/pci0000:3a/0000:3a:00.0");
+  const auto open_copy = [&] { open_recorded_directory(directory); };
+  const std::string lost = "0000:3b:00.0 is not a link to a device below /sys/devices";
+  fs::create_directories(devices / "0000:3b:00.0");  // as cp -rL makes it
+  CHECK(complaint(ErrorKind::kIo, open_copy).find(lost) != std::string::npos);
+  fs::remove(devices / "0000:3b:00.0");
+  fs::create_symlink("../../../devices/0000:3b:00.0", devices / "0000:3b:00.0");  // not copied
+  CHECK(complaint(ErrorKind::kIo, open_copy).find(lost) != std::string::npos);
+  fs::remove_all(directory);
+}
+
 TEST_CASE("this host's files are read as they are", "[topo]") {
   const auto root = live_root();
   CHECK(root->live());

@@ -61,6 +61,11 @@ bool comes_before(std::string_view a, std::string_view b) {
   return a.size() < b.size();
 }
 
+// Git and archives without symbolic links write a link as a file with what it leads to.
+bool is_target(std::string_view text) {
+  return text.starts_with("../") && text.find_first_of(" \t\r\n") == text.npos;
+}
+
 class DirectoryRoot : public SystemRoot {
  public:
   explicit DirectoryRoot(std::string directory) : directory_(std::move(directory)) {}
@@ -72,6 +77,9 @@ class DirectoryRoot : public SystemRoot {
     struct stat status {};
     if (::lstat(full.c_str(), &status) != 0) return {};
     if (S_ISDIR(status.st_mode)) return {Kind::kDirectory};
+    if (S_ISREG(status.st_mode) && !live() && status.st_size < PATH_MAX) {
+      if (const auto text = content_of(path); text && is_target(*text)) return {Kind::kLink, *text};
+    }
     if (!S_ISLNK(status.st_mode)) return {Kind::kFile};
     std::array<char, PATH_MAX> target;
     const ssize_t size = ::readlink(full.c_str(), target.data(), target.size());
@@ -196,6 +204,25 @@ std::string SystemRoot::link_name(std::string_view path) const {
   return names.empty() ? "" : names[0];
 }
 
+namespace {
+
+// Linux has a link to each device; copies by "cp -rL", by Windows or without /sys/devices have not.
+void check_links(const SystemRoot& root, const std::string& path) {
+  const std::string devices = "/sys/bus/pci/devices";
+  const std::vector<std::string> ids = root.list(devices);
+  const auto is_link = [&](const std::string& id) {
+    return root.resolve(devices + "/" + id).value_or("").starts_with("/sys/devices/");
+  };
+  const auto lost = std::ranges::find_if_not(ids, is_link);
+  if (lost == ids.end()) return;
+  fail(ErrorKind::kIo,
+       "read recorded root {}: {}/{} is not a link to a device below /sys/devices, so the copy is "
+       "not faithful; record it with hwloc-gather-topology, or copy links as links (tar, cp -a)",
+       path, devices, *lost);
+}
+
+}  // namespace
+
 std::unique_ptr<SystemRoot> live_root() { return std::make_unique<DirectoryRoot>(""); }
 
 std::unique_ptr<SystemRoot> open_recorded_directory(const std::string& path) {
@@ -209,10 +236,15 @@ std::unique_ptr<SystemRoot> open_recorded_directory(const std::string& path) {
   std::string directory = path;
   while (directory.size() > 1 && directory.ends_with('/')) directory.pop_back();
   auto root = std::make_unique<DirectoryRoot>(directory);
-  if (root->exists("/sys")) return root;
+  if (root->exists("/sys")) {
+    check_links(*root, path);
+    return root;
+  }
   for (const std::string& name : root->list("/")) {
     auto inner = std::make_unique<DirectoryRoot>(directory + "/" + name);
-    if (inner->exists("/sys")) return inner;
+    if (!inner->exists("/sys")) continue;
+    check_links(*inner, path);
+    return inner;
   }
   fail(ErrorKind::kIo,
        "read recorded root {}: it has no sys directory at the top or one level below; was it "
