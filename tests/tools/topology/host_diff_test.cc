@@ -4,6 +4,7 @@
 
 #include "lib/base/text_file.h"
 #include "lib/tools/topology/read/nccl_xml.h"
+#include "lib/tools/topology/read/smi_matrix.h"
 #include "lib/tools/topology/read/xml_text.h"
 #include "lib/topo/model/host_tree.h"
 #include "tests/catch.h"
@@ -102,6 +103,20 @@ TEST_CASE("a NIC at another switch has moved, and is farther from its GPU", "[in
   REQUIRE(lines.size() == 2);
   CHECK(lines[0] == "moved NIC 0000:0c:00.0 below: PCIe switch 0000:0a:00.0 / NUMA0");
   CHECK(lines[1] == "path GPU0-mlx5_0, GPU0-mlx5_1 path type: PIX / PHB");
+}
+
+TEST_CASE("what peers may do is compared, and not with places that a source does not tell",
+          "[inspect]") {
+  const auto host_of = [](const std::string& cell) {
+    const std::string text = fmt::format("\tGPU0\tGPU1\nGPU0\tX\t{0}\nGPU1\t{0}\tX\n", cell);
+    return host_of_matrix(read_pasted_matrix(text, "m.txt"), "m.txt");
+  };
+  CHECK(compare_hosts(host_of("OK"), host_of("OK")).empty());
+  const auto lost = compare_hosts(host_of("OK"), host_of("NS"));
+  REQUIRE(lost.size() == 2);
+  CHECK((lost[0].part == "GPU0 to GPU1" && lost[0].first == "OK" && lost[0].second == "NS"));
+  CHECK_THROWS_WITH(compare_hosts(host_of("OK"), host_of("PIX")),
+                    Catch::Contains("topo -p2p does not describe how GPUs are connected"));
 }
 
 }  // namespace gxp

@@ -7,6 +7,7 @@
 #include <map>
 #include <span>
 
+#include "lib/base/error.h"
 #include "lib/base/text/joined.h"
 #include "lib/topo/model/host_tree.h"
 #include "lib/topo/nccl/nccl_paths.h"
@@ -45,6 +46,7 @@ class Comparison {
         add(ChangeKind::kAdded, names_b_[id], "", "", below_text(b_, id));
     }
     compare_cross_links();
+    compare_peer_states();
     compare_paths();
     return std::move(changes_);
   }
@@ -186,6 +188,17 @@ class Comparison {
         std::to_string(before), std::to_string(after));
   }
 
+  // Of pairs of GPUs that both hosts have and both sources tell.
+  void compare_peer_states() {
+    for (const auto& [pair, first] : a_.peer_states) {
+      const auto& [from, to] = pair;
+      const auto second = b_.peer_states.find({match_[from], match_[to]});
+      if (second != b_.peer_states.end() && second->second != first)
+        add(ChangeKind::kChanged, fmt::format("{} to {}", names_a_[from], names_a_[to]),
+            "peer-to-peer", first, second->second);
+    }
+  }
+
   void compare_paths() {
     const NcclPaths first(a_);
     const NcclPaths second(b_);
@@ -225,6 +238,13 @@ class Comparison {
 std::string_view to_string(ChangeKind kind) { return kChangeNames[size_t(kind)]; }
 
 std::vector<HostChange> compare_hosts(const HostTree& first, const HostTree& second) {
+  if (first.places_known != second.places_known) {
+    const HostTree& without = first.places_known ? second : first;
+    fail(ErrorKind::kConfig,
+         "compare {} with {}: {} does not describe how GPUs are connected; compare two outputs of "
+         "that command",
+         first.name, second.name, without.source);
+  }
   return Comparison(first, second).run();
 }
 
