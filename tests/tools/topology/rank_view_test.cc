@@ -1,9 +1,12 @@
 #include "lib/tools/topology/view/rank_view.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
 #include "lib/base/error.h"
+#include "lib/tools/topology/read/smi_matrix.h"
 #include "lib/tools/topology/read/sources.h"
 #include "lib/tools/topology/read/topology.h"
 #include "lib/tools/topology/rings/cluster_plan.h"
@@ -198,6 +201,20 @@ TEST_CASE("where nothing is planned a rank says why; a rank that there is not is
   Topology topology = cluster_of({"dgx-h100"}, 2);
   topology.hosts[1].tree = kNoTree;
   CHECK_THROWS_WITH(view_rank(topology, 1), Catch::Contains("the hardware of host"));
+}
+
+TEST_CASE("a rank's view has no speeds and places that its source does not tell",
+          "[inspect][rank]") {
+  const auto [cell, row] = GENERATE(table<std::string, std::string>(
+      {{"PIX", "   1  GPU1  PIX              yes"},
+       {"NS", "   1  GPU1  unknown             no            NVML reports NS"}}));
+  const std::string text = fmt::format("\tGPU0\tGPU1\nGPU0\tX\t{0}\nGPU1\t{0}\tX\n", cell);
+  const Topology topology = topology_of(host_of_matrix(read_pasted_matrix(text, "m.txt"), "m.txt"));
+  const std::string report = to_text(rank_report(topology, view_rank(topology, 0)));
+  CAPTURE(report);
+  CHECK_THAT(report, Catch::Contains(row));
+  CHECK(report.find("12") == std::string::npos);  // GB/s of NCCL's default
+  CHECK((report.find("NIC that NCCL gives it") == std::string::npos) == (cell == "NS"));
 }
 
 TEST_CASE("a host without GPU has ranks on its processors; several have none that are known",

@@ -154,10 +154,10 @@ void add_hops(Report& report, const HostTree& host, const NcclPath& path) {
                                            {"gb_s", "GB/s"},
                                            {"physical_gb_s", "physical GB/s"},
                                            {"limits"}});
-  const bool is_told = unknown_speed(host, path).empty();
+  const bool is_told = tells_speed(host, path);
   for (size_t i = 0; i < path.hops.size(); ++i) {
     const PathHop& hop = path.hops[i];
-    const bool hop_is_told = unknown_speed(host, {.hops = {hop}}).empty();
+    const bool hop_is_told = tells_speed(host, {.hops = {hop}});
     table.add_row(hop_end(names, hop.from), hop_end(names, hop.to), link_name(host, hop.kind),
                   told_rate(hop_is_told, hop.gb_per_s), known_rate(hop.physical_gb_per_s),
                   is_told && int(i) == path.limiting_hop() ? "limits" : "");
@@ -167,6 +167,10 @@ void add_hops(Report& report, const HostTree& host, const NcclPath& path) {
 }  // namespace
 
 double rounded(double gb_per_s) { return std::round(gb_per_s * 1e4) / 1e4; }
+
+bool tells_speed(const HostTree& host, const NcclPath& path) {
+  return unknown_speed(host, path).empty();
+}
 
 PartId find_end(const NcclPaths& paths, std::string_view name) {
   const HostTree& host = paths.host();
@@ -211,7 +215,7 @@ void add_path(Report& report, const NcclRoutes& routes, PartId from, PartId to) 
     add_fact(report, "used.type", "NCCL uses", std::string(to_string(used.type)));
     add_fact(report, "used.rule", "  because", explain_type(host, way));
     add_fact(report, "used.bandwidth_gb_s", "  GB/s",
-             told_rate(unknown_speed(host, way).empty(), used.gb_per_s));
+             told_rate(tells_speed(host, way), used.gb_per_s));
   }
   add_verdicts(report, routes, from, to);
   add_hops(report, host, path);
@@ -236,7 +240,7 @@ void add_paths(Table& table, const NcclRoutes& routes, size_t tree) {
       const auto type = [&](PathType known) {
         return std::string(host.places_known ? to_string(known) : "unknown");
       };
-      const bool is_told = unknown_speed(host, path).empty();
+      const bool is_told = tells_speed(host, path);
       table.add_row(names[from], names[to], type(path.type), told_rate(is_told, path.gb_per_s),
                     is_told ? limiting_hop(names, path) : "", tree, type(used.type),
                     told_rate(is_told, used.gb_per_s), used.via == kNoPart ? "" : names[used.via]);

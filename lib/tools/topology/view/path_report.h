@@ -18,6 +18,9 @@ PartId find_end(const NcclPaths& paths, std::string_view name);
 // A sum of NCCL's constants, rounded so that no error of binary fractions shows.
 double rounded(double gb_per_s);
 
+// Whether the source tells the speed of every link of the path (HostTree::speeds_known).
+bool tells_speed(const HostTree& host, const NcclPath& path);
+
 // Facts: from, to, type, bandwidth_gb_s, rule, used (where NCCL sends data), verdicts. Table
 // "hops". Facts that the source does not have (HostTree::speeds_known, places_known) are null or
 // "unknown".

@@ -55,6 +55,12 @@ class Writer {
   [[nodiscard]] Cell name_or_null(PartId part) const {
     return part == kNoPart ? Cell() : Cell(names_[part]);
   }
+  [[nodiscard]] std::string type_of(const NcclRoute& route) const {
+    return std::string(host_.places_known ? to_string(route.type) : "unknown");
+  }
+  static Cell rate_of(bool is_told, double gb_per_s) {
+    return is_told ? Cell(rounded(gb_per_s)) : Cell();
+  }
   // Whatever speaks against it.
   static Cell reason(const RouteVerdict& verdict) {
     return verdict.answer == RouteAnswer::kYes ? Cell() : Cell(verdict.rule);
@@ -84,7 +90,7 @@ class Writer {
       add_fact({"numa_node", "NUMA node"}, names_[node]);
       add_text({"cpus", "  CPUs"}, cpus_of(host_[node]).to_list());
     }
-    add_own_nics();
+    if (host_.places_known) add_own_nics();
   }
 
   void add_own_nics() {
@@ -111,8 +117,9 @@ class Writer {
                                               {"peer_to_peer", "peer-to-peer"},
                                               {"because"}});
     for (const RankPeer& peer : view_.peers) {
-      table.add_row(peer.rank, names_[peer.gpu], to_string(peer.route.type),
-                    rounded(peer.route.gb_per_s), name_or_null(peer.route.via),
+      table.add_row(peer.rank, names_[peer.gpu], type_of(peer.route),
+                    rate_of(peer.tells_speed, peer.route.gb_per_s),
+                    name_or_null(host_.places_known ? peer.route.via : kNoPart),
                     word_of(peer.peer_to_peer), reason(peer.peer_to_peer));
     }
   }
@@ -128,8 +135,8 @@ class Writer {
                                               {"gpu_direct_receive", "receives"}});
     for (const RankNic& nic : view_.nics) {
       table.add_row(names_[nic.port], nic.is_own, to_string(nic.route.type),
-                    rounded(nic.route.gb_per_s), name_or_null(nic.route.via), word_of(nic.send),
-                    word_of(nic.receive));
+                    rate_of(nic.tells_speed, nic.route.gb_per_s), name_or_null(nic.route.via),
+                    word_of(nic.send), word_of(nic.receive));
     }
   }
 
@@ -161,7 +168,7 @@ class Writer {
                                                {"gb_per_s", "GB/s"}});
     for (const RingNeighbours& ring : view_.neighbours.rings) {
       table.add_row(ring.channels, ring.previous, ring.previous_by, ring.next, ring.next_by,
-                    rounded(ring.gb_per_s));
+                    rate_of(host_.speeds_known, ring.gb_per_s));
     }
   }
 

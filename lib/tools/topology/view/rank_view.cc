@@ -8,6 +8,7 @@
 #include "lib/tools/topology/read/topology.h"
 #include "lib/tools/topology/rings/cluster_plan.h"
 #include "lib/tools/topology/view/part_words.h"
+#include "lib/tools/topology/view/path_report.h"
 #include "lib/topo/model/host_tree.h"
 #include "lib/topo/plan/double_binary_tree.h"
 
@@ -38,6 +39,10 @@ class Viewer {
   }
 
  private:
+  [[nodiscard]] bool tells_speed(PartId other) const {
+    return gxp::tells_speed(paths_.host(), routes_.path(gpu_, other));
+  }
+
   [[nodiscard]] std::vector<RankPeer> peers() const {
     std::vector<RankPeer> all;
     const std::vector<PartId>& gpus = seats_.gpus(seat_.host);
@@ -45,7 +50,7 @@ class Viewer {
       const PartId gpu = gpus[size_t(local_rank)];
       if (gpu == gpu_) continue;
       all.push_back({seats_.rank_at({seat_.host, local_rank}), gpu, routes_.find(gpu_, gpu),
-                     routes_.peer_to_peer(gpu_, gpu)});
+                     tells_speed(gpu), routes_.peer_to_peer(gpu_, gpu)});
     }
     return all;
   }
@@ -54,7 +59,7 @@ class Viewer {
     std::vector<RankNic> all;
     for (const PartId port : paths_.ports()) {
       const bool is_own = std::ranges::find(own_ports_, port) != own_ports_.end();
-      all.push_back({port, is_own, routes_.find(gpu_, port),
+      all.push_back({port, is_own, routes_.find(gpu_, port), tells_speed(port),
                      routes_.gpu_direct(gpu_, port, NcclRoutes::Direction::kSend),
                      routes_.gpu_direct(gpu_, port, NcclRoutes::Direction::kReceive)});
     }

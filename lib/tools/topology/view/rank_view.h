@@ -44,6 +44,7 @@ struct RankPeer {  // another GPU of the host
   int rank = 0;
   PartId gpu = kNoPart;
   NcclRoute route{};
+  bool tells_speed = true;  // false: the source has none for the route
   RouteVerdict peer_to_peer{};
 };
 
@@ -51,6 +52,7 @@ struct RankNic {
   PartId port = kNoPart;
   bool is_own = false;             // NCCL gives it to the rank's GPU
   NcclRoute route{};               // by which the rank sends
+  bool tells_speed = true;         // as above
   RouteVerdict send{}, receive{};  // GPUDirect RDMA
 };
 
@@ -83,7 +85,7 @@ RankView view_rank(const Topology& topology, int rank);
 // Facts: rank, ranks, host, host_index, local_rank, gpu, bus_id, model, numa_node, cpus, nics
 // (those that NCCL gives it). gpus[] of {rank, gpu, type, bandwidth_gb_s, via, peer_to_peer,
 // because}, nics[] likewise, other_hosts[], rings[] and trees[] of its neighbours, notes[]. Without
-// a GPU, numa_nodes[] of the host. Facts that are unknown or do not apply are left out.
+// a GPU, numa_nodes[] of the host. Facts that are unknown or do not apply are left out, or null.
 Report rank_report(const Topology& topology, const RankView& view);
 
 }  // namespace gxp
