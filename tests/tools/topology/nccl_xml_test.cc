@@ -106,6 +106,7 @@ TEST_CASE("a broken topology file is an error that says where and why", "[topo]"
       {"\n\n<system version=\"1\"><cpu></system>", "t.xml:3:"},
       {"<graphs/>", "t.xml:1:1: there is no <system>, but <graphs>"},
       {"\n <system version=\"3\"/>", "t.xml:2:2: <system version=\"3\">: 1, NCCL's, and 2, RCCL's"},
+      {in_system("") + in_system(""), "t.xml:4:16: a second <system>: files were joined into one"},
       {in_system("<pci/>"), "t.xml:3:1: <pci> has no busid; every device needs one"},
       {in_system("<pci busid=\"1\" class=\"0x03\" link_width=\"-4\"/>"),
        "t.xml:3:1: <pci link_width=\"-4\">: must be a number from 0 to 2147483647"},

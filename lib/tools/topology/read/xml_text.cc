@@ -54,6 +54,11 @@ pugi::xml_node XmlText::root(const char* called) const {
     fail_at(root, fmt::format("there is no <{}>, but <{}>", called,
                               std::string_view(root.name()).substr(0, kMaxShown)));
   }
+  for (pugi::xml_node next = root.next_sibling(); next; next = next.next_sibling()) {
+    if (next.type() == pugi::node_element)
+      fail_at(next, fmt::format("a second <{}>: files were joined into one; give each by itself",
+                                std::string_view(next.name()).substr(0, kMaxShown)));
+  }
   return root;
 }
 

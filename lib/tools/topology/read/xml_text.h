@@ -41,7 +41,7 @@ class XmlText {
   // `name` is the file's, for messages.
   XmlText(std::string_view text, std::string name);
 
-  // The outermost element, which must be called so.
+  // The outermost element, which must be called so and be the only one.
   [[nodiscard]] pugi::xml_node root(const char* called) const;
   [[nodiscard]] SourceLocation place_of(const pugi::xml_node& node) const;
   [[nodiscard]] std::string at(const pugi::xml_node& node) const;  // "FILE:LINE:COLUMN"
