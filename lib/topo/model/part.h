@@ -21,6 +21,9 @@ struct PcieRate {
   int lanes = 0;        // 0: unknown
 };
 
+// Linux writes 255 for an unknown width, and reads 63 from a device that no longer answers.
+constexpr bool is_link_width(double lanes) { return lanes > 0 && lanes <= 64 && lanes != 63; }
+
 // The payload of a lane per transfer, in GB: headers and the line code take a quarter.
 inline constexpr double kGbPerTransfer = 0.75 / 8;
 

@@ -20,9 +20,8 @@ std::string text_of(const SystemRoot& root, const std::string& path) {
 
 PcieRate read_rate(const SystemRoot& root, const std::string& path, std::string_view which) {
   const long lanes = root.read_number(fmt::format("{}/{}_link_width", path, which)).value_or(0);
-  // 255: Linux's "unknown".
   return {parse_gt_per_s(text_of(root, fmt::format("{}/{}_link_speed", path, which))),
-          lanes > 0 && lanes <= 64 ? int(lanes) : 0};
+          is_link_width(double(lanes)) ? int(lanes) : 0};
 }
 
 PcieLink read_link(const SystemRoot& root, const std::string& path) {

@@ -124,8 +124,8 @@ TEST_CASE("a broken topology file is an error that says where and why", "[topo]"
 }
 
 TEST_CASE("numbers that Linux and plugins write without a meaning are read", "[topo]") {
-  const auto [width, lanes] =
-      GENERATE(table<std::string, int>({{"16", 16}, {"64", 64}, {"128", 0}, {"255", 0}}));
+  const auto [width, lanes] = GENERATE(
+      table<std::string, int>({{"16", 16}, {"64", 64}, {"63", 0}, {"128", 0}, {"255", 0}}));
   const HostTree host = parse_nccl(
       in_system("<pci busid=\"1\" class=\"0x02\" link_width=\"" + width +
                 "\"><nic><net name=\"efa0\" dev=\"0\" maxconn=\"2147483647\"/></nic></pci>"));

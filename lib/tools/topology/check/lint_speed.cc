@@ -133,8 +133,9 @@ constexpr auto kSpeedRules = [] {
       {"width-missing", kWarning, "a link without lanes",
        "NCCL takes 16, which a x8 or x4 device does not have",
        "add link_width, as in /sys/bus/pci/devices/*/max_link_width", each_part<check_width>, true},
-      {"width-unknown", kWarning, "more lanes than a link can have",
-       "Linux writes 255 for an unknown width; NCCL counts 255 lanes",
+      {"width-unknown", kWarning, "a width that no link has",
+       "Linux writes 255 for an unknown width, and 63 for a device that does not answer; NCCL "
+       "counts as many lanes",
        "write the lanes that the link has, such as 16", each_part<check_width_unknown>, true},
       {"link-below-siblings", kWarning, "a slower link than others of its kind",
        "every collective waits for its slowest GPU or NIC",

@@ -17,7 +17,6 @@ namespace gxp {
 namespace {
 
 constexpr size_t kNcclTextShown = 40;  // of a name or value in notes
-constexpr int kMostLanes = 64;         // of a link; PCI Express has up to 32
 
 bool starts_class(const Part& part, std::string_view prefix) {
   return part.identity.class_code.starts_with(prefix);
@@ -171,9 +170,8 @@ class NcclReader {
       part.link.now.gt_per_s = parse_gt_per_s(text);
     } else if (name == "link_width" && part.link.width_text.empty()) {
       part.link.width_text = text;
-      // Linux writes 255 for what it does not know; NCCL copies it.
       const double lanes = xml_.number(pci, attribute, {0, INT32_MAX});
-      part.link.now.lanes = lanes <= kMostLanes ? int(lanes) : 0;
+      part.link.now.lanes = is_link_width(lanes) ? int(lanes) : 0;
     } else {
       return false;
     }
