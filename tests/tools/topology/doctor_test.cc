@@ -85,6 +85,7 @@ Patient healthy() {
                              "../../bus/pci/drivers/nvidia");
   host.of_gpu("resource", "0x0 0x0 0x0\n0x200000000000 0x201fffffffff 0x14220c\n");
   host.of_gpu("iommu_group/type", "identity");
+  host.of_gpu("aer_dev_fatal", "Undefined 0\nTOTAL_ERR_FATAL 0\n");
   host.of_nic("net/ens3/mtu", "9000");
   host.of_port("gids/0", "fe80:0000:0000:0000:ba59:9fff:fec4:5d68");
   host.of_port("gid_attrs/types/0", "IB/RoCE v1");
@@ -187,10 +188,15 @@ const std::vector<Plant>& plants() {
        [](Patient& p) { p.of_gpu("iommu_group/type", "DMA-FQ\n"); }},
       {"iommu", kUnseen, "mlx5_0: whether its IOMMU translates",
        [](Patient& p) { p.of_nic("iommu_group/devices", ""); }},
+      {"iommu", kUnseen, "iommu_groups is not recorded", [](Patient& p) { p = Patient(); }},
       {"pcie-width", kProblem, "GPU0: 8 of 16 lanes",
        [](Patient& p) { p.of_gpu("current_link_width", "8"); }},
+      {"pcie-width", kProblem, "GPU0: it does not answer any more",
+       [](Patient& p) { p.of_gpu("current_link_width", "63"); }},
       {"pcie-speed", kWarning, "GPU0: 2.5 of 32 GT/s",
        [](Patient& p) { p.of_gpu("current_link_speed", "2.5 GT/s PCIe"); }},
+      {"pcie-speed", kUnseen, "GPU0: it does not report its link",
+       [](Patient& p) { p.of_gpu("current_link_speed", "Unknown"); }},
       {"pcie-speed", kProblem, "8 of 32 GT/s",
        [](Patient& p) { p.of_nic("current_link_speed", "8.0 GT/s PCIe"); }},
       {"relaxed-ordering", kWarning, "mlx5_0: relaxed ordering is off",
@@ -199,6 +205,7 @@ const std::vector<Plant>& plants() {
        [](Patient& p) { p.of_gpu("config", make_config({}).substr(0, 64)); }},
       {"pcie-errors", kProblem, "0000:3d:00.0: 3 uncorrected errors",
        [](Patient& p) { p.of_gpu("aer_dev_fatal", "Undefined 0\nTOTAL_ERR_FATAL 3\n"); }},
+      {"pcie-errors", kUnseen, "its counters are not recorded", [](Patient& p) { p = Patient(); }},
       {"pcie-errors", kWarning, "0000:3d:00.0: 5000 corrected errors",
        [](Patient& p) { p.of_gpu("aer_dev_correctable", "RxErr 5000\nTOTAL_ERR_COR 5000\n"); }},
       {"numa-node", kWarning, "GPU0: Linux does not report",
@@ -242,6 +249,7 @@ const std::vector<Plant>& plants() {
       {"gid-table", kUnseen, "mlx5_0: its GIDs are not in /sys", [](Patient& p) { p = Patient(); }},
       {"mtu", kWarning, "ens3: the MTU is 1500",
        [](Patient& p) { p.of_nic("net/ens3/mtu", "1500"); }},
+      {"mtu", kUnseen, "ens3: its MTU is not recorded", [](Patient& p) { p = Patient(); }},
       {"mtu", kWarning, "mlx5_0: its packets carry 1024 bytes",
        [](Patient& p) {
          p.process.rdma = RdmaFacts{
@@ -268,6 +276,12 @@ const std::vector<Plant>& plants() {
        [](Patient& p) { p.file("/proc/self/status", "Cpus_allowed_list:\t0-1\n"); }},
       {"cpu-quota", kWarning, "1.5 CPUs for 1 GPU",
        [](Patient& p) { p.file("/sys/fs/cgroup/cpu.max", "150000 100000"); }},
+      {"cpu-quota", kUnseen, "not recorded", [](Patient& p) { p = Patient(); }},
+      {"numa-balancing", kUnseen, "not recorded",
+       [](Patient& p) {
+         p = Patient();
+         p.file("/proc/sys/kernel/osrelease", "6.8.0");
+       }},
       {"numa-balancing", kWarning, "on",
        [](Patient& p) { p.file("/proc/sys/kernel/numa_balancing", "1"); }},
       {"nccl", kWarning, "load NCCL: no",

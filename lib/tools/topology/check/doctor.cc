@@ -173,11 +173,13 @@ Seen DoctorFindings::seen_or(std::string otherwise) const {
   DoctorVerdict worst = DoctorVerdict::kOk;
   for (const Group& group : groups_) worst = std::min(worst, group.reason.verdict);
   std::vector<std::string> lines;
+  std::string remedy;
   for (const auto& [reason, names] : groups_) {
-    if (reason.verdict == worst)
-      lines.push_back(fmt::format("{}: {}", joined(names, ", "), reason.what));
+    if (reason.verdict != worst) continue;
+    lines.push_back(fmt::format("{}: {}", joined(names, ", "), reason.what));
+    if (remedy.empty()) remedy = reason.remedy;
   }
-  return {worst, joined(lines, "; ")};
+  return {worst, joined(lines, "; "), remedy};
 }
 
 std::vector<DoctorDevice> gpus_of(const DoctorSight& sight) {

@@ -40,7 +40,8 @@ inline Seen not_recorded(const std::string& what) {
 class DoctorFindings {
  public:
   void add(const std::string& name, const Seen& reason);
-  // The worst verdict, and all its reasons with their names: "GPU0, GPU1: width 8 of 16".
+  // The worst verdict, and all its reasons with their names: "GPU0, GPU1: width 8 of 16". The first
+  // remedy of theirs that is not the check's own.
   [[nodiscard]] Seen seen_or(std::string otherwise) const;
 
  private:

@@ -138,6 +138,7 @@ Seen look_at_mtu(const DoctorSight& sight) {
     if (!is_roce(port) || !is_active(port) || port.info->interface.empty()) continue;
     const auto mtu =
         sight.root.read_number(fmt::format("/sys/class/net/{}/mtu", port.info->interface));
+    if (!mtu) findings.add(port.info->interface, not_recorded("its MTU is"));
     if (mtu && *mtu < kLargePackets)
       findings.add(port.info->interface, warning(fmt::format("the MTU is {}", *mtu)));
     if (mtu && *mtu >= kLargePackets) look_at_packets(sight, port, findings);

@@ -1,6 +1,7 @@
 // Checks of the PCIe links of GPUs and NICs.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "lib/tools/topology/check/doctor_checks.h"
@@ -35,7 +36,10 @@ Seen look_at_links(const DoctorSight& sight, const std::string& fine, Shortfall 
     for (PartId id = device.part; id != kNoPart && asked.insert(id).second;
          id = sight.host[id].above) {
       const PcieLink& link = sight.host[id].link;
-      if (link.now.lanes > 0 && link.most.lanes > 0 && link.now.gt_per_s > 0) known = true;
+      const bool is_told = link.now.lanes > 0 && link.most.lanes > 0 && link.now.gt_per_s > 0;
+      if (!is_told && id == device.part)
+        findings.add(device.name, unseen("it does not report its link"));
+      known = known || is_told;
       if (const std::string reason = shortfall(link); !reason.empty()) {
         const bool idle = sight.host[id].kind != PartKind::kNic;
         findings.add(names[id], idle ? warning(reason) : problem(reason));
@@ -45,6 +49,18 @@ Seen look_at_links(const DoctorSight& sight, const std::string& fine, Shortfall 
   if (direct_devices_of(sight).empty()) return ok("there are no GPUs or RDMA NICs here");
   if (!known) return unseen("the devices do not report the maximum of their links");
   return findings.seen_or(fine);
+}
+
+// A register of a device that is gone reads as ones, which makes 63 lanes.
+Seen look_for_lost(const DoctorSight& sight) {
+  DoctorFindings findings;
+  for (const DoctorDevice& device : direct_devices_of(sight)) {
+    if (sight.root.read_number(device.folder() + "/current_link_width") == 63)
+      findings.add(device.name, {DoctorVerdict::kProblem, "it does not answer any more",
+                                 "look for Xid 79 (fallen off the bus) in dmesg; restart the host, "
+                                 "or reseat the card"});
+  }
+  return findings.seen_or("");
 }
 
 }  // namespace
@@ -89,9 +105,15 @@ Seen look_at_iommu(const DoctorSight& sight) {
   const std::string boot = sight.root.read("/proc/cmdline").value_or("");
   const bool passes = boot.find("iommu=pt") != std::string::npos ||
                       boot.find("iommu.passthrough=1") != std::string::npos;
+  const auto has_group = [&](const DoctorDevice& device) {
+    return sight.root.exists(device.folder() + "/iommu_group");
+  };
+  const bool is_recorded = sight.root.live() || sight.root.exists("/sys/kernel/iommu_groups") ||
+                           std::ranges::any_of(direct_devices_of(sight), has_group);
+  if (!is_recorded) return not_recorded("/sys/kernel/iommu_groups is");
   DoctorFindings findings;
   for (const DoctorDevice& device : direct_devices_of(sight)) {
-    if (!sight.root.exists(device.folder() + "/iommu_group")) continue;  // it has none above it
+    if (!has_group(device)) continue;  // it has no IOMMU above it
     const auto type = sight.root.read(device.folder() + "/iommu_group/type");
     if (!type && !passes)
       findings.add(device.name, unseen("whether its IOMMU translates is not in /sys"));
@@ -108,6 +130,7 @@ Seen look_at_link_width(const DoctorSight& sight) {
     if (link.now.lanes == 0 || link.now.lanes >= link.most.lanes) return "";
     return fmt::format("{} of {} lanes", link.now.lanes, link.most.lanes);
   };
+  if (const Seen lost = look_for_lost(sight); lost.verdict != DoctorVerdict::kOk) return lost;
   Seen seen = look_at_links(sight, "all links have all their lanes", narrow);
   // Unlike the rate, lanes are not given up by idle devices.
   if (seen.verdict == DoctorVerdict::kWarning) seen.verdict = DoctorVerdict::kProblem;
@@ -137,8 +160,11 @@ Seen look_at_relaxed_ordering(const DoctorSight& sight) {
 }
 
 Seen look_at_pcie_errors(const DoctorSight& sight) {
+  bool has_counters = false;
   const auto total = [&](const std::string& path, std::string_view key) {
-    return leading_number<long>(value_behind(sight.root.read(path).value_or(""), key));
+    const auto counters = sight.root.read(path);
+    has_counters = has_counters || counters.has_value();
+    return leading_number<long>(value_behind(counters.value_or(""), key));
   };
   constexpr long kMany = 1000;  // some are of the first training of a link
   DoctorFindings findings;
@@ -152,6 +178,8 @@ Seen look_at_pcie_errors(const DoctorSight& sight) {
     if (fatal > 0) findings.add(id, problem(fmt::format("{} uncorrected errors", fatal)));
     if (corrected > kMany) findings.add(id, warning(fmt::format("{} corrected errors", corrected)));
   }
+  if (!ids.empty() && !has_counters)
+    return sight.root.live() ? unseen("Linux counts none here") : not_recorded("its counters are");
   return findings.seen_or("none counted since the host started");
 }
 

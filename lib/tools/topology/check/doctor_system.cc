@@ -141,6 +141,8 @@ Seen look_at_cpu_quota(const DoctorSight& sight) {
     quota = sight.root.read_number("/sys/fs/cgroup/cpu/cpu.cfs_quota_us").value_or(-1);
     period = sight.root.read_number("/sys/fs/cgroup/cpu/cpu.cfs_period_us").value_or(0);
   }
+  const bool is_recorded = sight.root.live() || sight.root.exists("/sys/fs/cgroup");
+  if (!is_recorded) return not_recorded("/sys/fs/cgroup is");
   if (quota <= 0 || period <= 0) return ok("none");
   const double cpus = double(quota) / double(period);
   const size_t gpus = gpus_of(sight).size();
@@ -151,8 +153,8 @@ Seen look_at_cpu_quota(const DoctorSight& sight) {
 Seen look_at_numa_balancing(const DoctorSight& sight) {
   if (sight.host.all_of(PartKind::kNumaNode).size() < 2) return ok("there is one NUMA node");
   const auto setting = sight.root.read_number("/proc/sys/kernel/numa_balancing");
-  if (!setting && sight.root.exists("/proc/sys/kernel")) return ok("Linux is built without it");
-  if (!setting) return not_recorded("/proc/sys/kernel is");
+  if (!setting && sight.root.live()) return ok("Linux is built without it");
+  if (!setting) return not_recorded("/proc/sys/kernel/numa_balancing is");
   return *setting == 0 ? ok("off") : warning("on");
 }
 
