@@ -84,6 +84,8 @@ struct GpuInfo {
   std::string uuid{};                 // "GPU-8932f937-..."; "": unknown
   std::vector<std::string> slices{};  // UUIDs of its MIG devices, "MIG-a65afc88-..."
   bool is_sliced = false;             // into MIG devices, whose UUIDs may not be known
+  // nvidia-smi's words for the NUMA nodes near it, and for that of its own memory: "0,2-17", "1".
+  std::string near_nodes{}, memory_node{};
 };
 
 struct NicInfo {

@@ -86,6 +86,26 @@ TEST_CASE("GPUs that NVLinks hide lie where their CPUs are", "[inspect]") {
   CHECK(std::get<NumaNodeInfo>(host[find_part(host, "NUMA1")].info).affinity == "000000f0");
 }
 
+TEST_CASE("GPUs whose memory is a NUMA node keep what is said of it", "[inspect]") {
+  const std::string head = "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n";
+  const std::string rows =
+      "GPU0\t X \tNV18\t0-71\t0,2-9\t\t2\n"
+      "GPU1\tNV18\t X \t0-71\t0,10-17\t\t10\n";
+  const HostTree host = host_of(head + rows);
+  CHECK(matrix_text(host, smi_matrix(host), smi_legend(host)).starts_with(head + rows));
+  REQUIRE(host.all_of(PartKind::kNumaNode).size() == 1);
+  CHECK(info_of<NumaNodeInfo>(host[host.all_of(PartKind::kNumaNode)[0]]).number == 0);
+}
+
+TEST_CASE("a legend without NVLinks is that of PCIe paths alone", "[inspect]") {
+  const std::string rows = "\tGPU0\tGPU1\nGPU0\t X \tPIX\nGPU1\tPIX\t X \n";
+  const std::string legend = "\n  X    = Self\n  PIX  = Connection traversing at most ...\n";
+  const std::string why = "topo -mp, which does not show NVLinks";
+  CHECK(notes_say(host_of(rows + legend), why));
+  CHECK_FALSE(notes_say(host_of(rows), why));
+  CHECK_FALSE(notes_say(host_of(rows + legend + "  NV#  = Connection traversing ...\n"), why));
+}
+
 TEST_CASE("a legend names the NICs, also where their rows are missing", "[inspect]") {
   const std::string text =
       "\tGPU0\tNIC0\tNIC1\tCPU Affinity\nGPU0\t X \tPIX\tNODE\t0-7\n\n"

@@ -21,6 +21,7 @@ TEST_CASE("a broken matrix is an error that says where and why", "[topo]") {
       {"GPU0 GPU1\nGPU0 X PIX PIX\n", "m.txt:2:12: row GPU0 has more cells than the 2 columns"},
       {"GPU0 GPU1\n  GPU0 X FAR\n", "m.txt:2:10: row GPU0: \"FAR\" is not a path type"},
       {"GPU0 GPU1\nGPU0 X NV\n", "m.txt:2:8: row GPU0: \"NV\" is not a path type"},
+      {"GPU0 GPU1\nGPU0 PIX X\n", "m.txt:2:1: row GPU0: X is in the column of GPU1"},
       {"GPU0\nGPU0 X\nGPU0 X\n", "m.txt:3:1: row GPU0 occurs twice"},
       {"GPU0\nGPU0 X\nGPU7 X\n", "m.txt:3:1: row GPU7 has no column"},
       {"GPU0 GPU1\nGPU0 X OK\nGPU1 PIX X\n", "cells of topo -m and of topo -p2p are mixed"},

@@ -5,6 +5,7 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -106,7 +107,8 @@ class Grouping {
     };
     const auto affinity = [&](size_t i) {
       const PastedMatrix::Device& device = matrix_.devices[i];
-      return device.cpu_affinity + ' ' + device.numa_affinity;
+      const std::string& nodes = device.numa_affinity;  // behind the first of memory alone
+      return device.cpu_affinity + ' ' + nodes.substr(0, nodes.find_first_of(",-"));
     };
     for (size_t a = 0; a < size(); ++a) {
       for (size_t b = 0; b < size(); ++b) {
@@ -134,6 +136,15 @@ class Grouping {
   std::vector<std::vector<int>> near_;
   std::array<std::vector<size_t>, kLevels> levels_;
 };
+
+std::string said(const std::string& word) { return word == "N/A" ? "" : word; }
+
+// Of "0,2-17" the processors' node is the first; the others are of memory alone.
+std::optional<int> first_node(std::string_view nodes) {
+  size_t length = 0;
+  const auto first = leading_number<int>(nodes, &length);
+  return length > 0 ? std::optional(first) : std::nullopt;
+}
 
 class SmiBuilder {
  public:
@@ -180,10 +191,10 @@ class SmiBuilder {
       if (groups_.group(kNumaNode, i) != group) continue;
       const auto cpus = CpuSet::parse_list(device.cpu_affinity);
       if (info.affinity.empty() && cpus && !cpus->empty()) info.affinity = cpus->to_map();
-      if (!info.number) info.number = whole_number<int>(device.numa_affinity);
+      if (!info.number) info.number = first_node(device.numa_affinity);
     }
     for (size_t i = 0; i < parts_.size(); ++i) {
-      const auto number = whole_number<int>(matrix_.devices[i].numa_affinity);
+      const auto number = first_node(matrix_.devices[i].numa_affinity);
       if (number && number == info.number) groups_of_number.insert(groups_.group(kNumaNode, i));
     }
     if (groups_of_number.size() > 1) info.number.reset();  // it is no NUMA node's own
@@ -214,7 +225,9 @@ class SmiBuilder {
     if (read.is_gpu) {
       parts_[device] = host_.add({.kind = PartKind::kGpu,
                                   .above = above,
-                                  .info = GpuInfo{.number = read.number},
+                                  .info = GpuInfo{.number = read.number,
+                                                  .near_nodes = said(read.numa_affinity),
+                                                  .memory_node = said(read.memory_node)},
                                   .place = read.place});
       return;
     }

@@ -176,6 +176,10 @@ class MatrixReader {
       }
       std::string cell = take_cell(words[next], words[0].text);
       if (words[next].text.empty()) ++next;
+      if (cell == "X" && column != row)
+        fail_at(line, words[0].column,
+                fmt::format("row {}: X is in the column of {}", words[0].text,
+                            matrix_.devices[column].column));
       const bool is_peer = std::ranges::find(kPeerStates, cell) != kPeerStates.end();
       if (cell != "X") ++(is_peer ? peer_cells_ : place_cells_);
       matrix_.cells[row][column] = std::move(cell);
@@ -205,6 +209,7 @@ class MatrixReader {
   void read_affinity(PastedMatrix::Device& device, const std::vector<Word>& words, size_t first) {
     if (first < words.size()) device.cpu_affinity = words[first].text.substr(0, 4096);
     if (first + 1 < words.size()) device.numa_affinity = words[first + 1].text.substr(0, 64);
+    if (first + 2 < words.size()) device.memory_node = words[first + 2].text.substr(0, 64);
   }
 
   // One side may say what the other leaves out.
@@ -288,6 +293,22 @@ std::vector<std::vector<std::string>> peer_states_of(const PastedMatrix& matrix,
   return states;
 }
 
+// Whether a legend explains the cells for PCIe, but none for NVLinks: that of topo -mp.
+bool hides_nvlinks(const std::vector<std::string>& lines, const PastedMatrix& matrix) {
+  const auto explains = [&](std::string_view cell) {
+    return std::ranges::any_of(lines, [&](const std::string& line) {
+      const std::vector<Word> words = words_in_line(line);
+      return words.size() > 2 && words[0].text == cell && words[1].text == "=";
+    });
+  };
+  const auto has_nvlinks = [](const auto& row) {
+    return std::ranges::any_of(row, [](const auto& cell) { return cell.starts_with("NV"); });
+  };
+  return explains("PIX") && std::ranges::none_of(matrix.cells, has_nvlinks) &&
+         std::ranges::none_of(lines,
+                              [](const auto& line) { return line.find("NV#") != line.npos; });
+}
+
 }  // namespace
 
 bool looks_like_matrix(std::string_view text) {
@@ -327,6 +348,11 @@ PastedMatrix read_pasted_matrix(std::string_view text, const std::string& name) 
   if (peers) found.peer_states = peer_states_of(found, *peers);
   if (places && peers) found.notes.insert(found.notes.begin(), peers->notes.back());
   number_nics(found);
+  if (hides_nvlinks(lines, found))
+    found.notes.push_back(fmt::format(
+        "{}: the legend has no NV#, as that of nvidia-smi topo -mp, which does not show "
+        "NVLinks; use topo -m",
+        name));
   return std::move(found);
 }
 

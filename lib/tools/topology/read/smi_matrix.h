@@ -32,9 +32,10 @@ struct PastedMatrix {
     std::string name{};    // of a NIC: "mlx5_0"; "": not given
     bool is_gpu = false;
     bool has_row = false;
-    std::string cpu_affinity{};  // "0-31,64-95"
-    std::string numa_affinity{};
-    SourceLocation place{};  // of its row
+    std::string cpu_affinity{};   // "0-31,64-95"
+    std::string numa_affinity{};  // "0", "0,2-17"
+    std::string memory_node{};    // of a GPU whose memory is a NUMA node: "1"
+    SourceLocation place{};       // of its row
   };
   std::vector<Device> devices;
   std::vector<std::vector<std::string>> cells;  // [row][column]; "": unknown

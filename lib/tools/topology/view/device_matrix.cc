@@ -207,8 +207,11 @@ std::string affinity_columns(const HostTree& host, PartId gpu) {
   const PartId node = host.find_above(gpu, PartKind::kNumaNode);
   if (node == kNoPart) return "\t\t\tN/A";
   const auto& number = info_of<NumaNodeInfo>(host[node]).number;
-  return fmt::format("\t{}\t{}\t\tN/A", cpus_of(host[node]).to_list(),
-                     number ? std::to_string(*number) : "");
+  const auto& info = info_of<GpuInfo>(host[gpu]);
+  const std::string nodes = number ? std::to_string(*number) : "";
+  return fmt::format("\t{}\t{}\t\t{}", cpus_of(host[node]).to_list(),
+                     info.near_nodes.empty() ? nodes : info.near_nodes,
+                     info.memory_node.empty() ? "N/A" : info.memory_node);
 }
 
 }  // namespace
