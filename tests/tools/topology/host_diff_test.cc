@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "lib/base/text_file.h"
+#include "lib/tools/topology/model/synthetic.h"
 #include "lib/tools/topology/read/nccl_xml.h"
 #include "lib/tools/topology/read/smi_matrix.h"
 #include "lib/tools/topology/read/xml_text.h"
@@ -117,6 +118,15 @@ TEST_CASE("what peers may do is compared, and not with places that a source does
   CHECK((lost[0].part == "GPU0 to GPU1" && lost[0].first == "OK" && lost[0].second == "NS"));
   CHECK_THROWS_WITH(compare_hosts(host_of("OK"), host_of("PIX")),
                     Catch::Contains("topo -p2p does not describe how GPUs are connected"));
+  CHECK_THROWS_WITH(compare_hosts(read_nccl_xml(oci_h100(), "n"), host_of("PIX")),
+                    Catch::Contains("topo -m has no bus ids, bridges and speeds"));
+}
+
+TEST_CASE("NVSwitches are not missing where a source never names them", "[inspect]") {
+  const HostTree host = make_synthetic("dgx-h100");
+  CHECK(host.all_of(PartKind::kNvSwitch).size() == 4);
+  CHECK(compare_hosts(host, read_nccl_xml(write_nccl_xml(host), "dumped")).empty());
+  CHECK(compare_hosts(read_nccl_xml(write_nccl_xml(host), "dumped"), host).empty());
 }
 
 }  // namespace gxp

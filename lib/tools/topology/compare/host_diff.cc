@@ -33,7 +33,8 @@ class Comparison {
         names_a_(names_of_parts(a)),
         names_b_(names_of_parts(b)),
         match_(match_parts(a, b)),
-        back_(b.parts().size(), kNoPart) {
+        back_(b.parts().size(), kNoPart),
+        names_nvswitches_(names_nvswitches(a) && names_nvswitches(b)) {
     for (PartId id = 0; id < match_.size(); ++id) {
       if (match_[id] != kNoPart) back_[match_[id]] = id;
     }
@@ -42,7 +43,7 @@ class Comparison {
   std::vector<HostChange> run() {
     for (PartId id = 0; id < match_.size(); ++id) compare_part(id);
     for (PartId id = 0; id < back_.size(); ++id) {
-      if (is_alone(b_, back_, id))
+      if (is_alone(b_, back_, id) && is_told(b_[id]))
         add(ChangeKind::kAdded, names_b_[id], "", "", below_text(b_, id));
     }
     compare_cross_links();
@@ -56,6 +57,16 @@ class Comparison {
            std::string second) {
     changes_.push_back(
         {kind, std::move(part), std::move(what), std::move(first), std::move(second)});
+  }
+
+  // NCCL's XML has NVLinks to NVSwitches, but no NVSwitches.
+  static bool names_nvswitches(const HostTree& host) {
+    return std::ranges::none_of(host.cross_links(), [](const CrossLink& link) {
+      return link.kind == CrossLinkKind::kNvLink && link.to == kNoPart;
+    });
+  }
+  [[nodiscard]] bool is_told(const Part& part) const {
+    return names_nvswitches_ || part.kind != PartKind::kNvSwitch;
   }
 
   // Not matched, and what it hangs on is.
@@ -81,6 +92,7 @@ class Comparison {
   }
 
   void compare_part(PartId id) {
+    if (!is_told(a_[id])) return;
     if (is_alone(a_, match_, id)) {
       add(ChangeKind::kMissing, names_a_[id], "", below_text(a_, id), "");
     } else if (match_[id] != kNoPart) {
@@ -230,6 +242,7 @@ class Comparison {
   const std::vector<std::string> names_a_, names_b_;
   const std::vector<PartId> match_;
   std::vector<PartId> back_;
+  const bool names_nvswitches_;  // both hosts
   std::vector<HostChange> changes_;
 };
 
@@ -243,6 +256,13 @@ std::vector<HostChange> compare_hosts(const HostTree& first, const HostTree& sec
     fail(ErrorKind::kConfig,
          "compare {} with {}: {} does not describe how GPUs are connected; compare two outputs of "
          "that command",
+         first.name, second.name, without.source);
+  }
+  if (first.speeds_known != second.speeds_known) {
+    const HostTree& without = first.speeds_known ? second : first;
+    fail(ErrorKind::kConfig,
+         "compare {} with {}: {} has no bus ids, bridges and speeds; compare two outputs of that "
+         "command, or of gxp topo matrix",
          first.name, second.name, without.source);
   }
   return Comparison(first, second).run();

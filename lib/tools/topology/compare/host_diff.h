@@ -26,7 +26,8 @@ struct HostChange {
 // In the order of the first host's parts; equal hosts have none. A part that is missing or added
 // with all below it is one change. kPath: path types between GPUs and ports that both hosts have;
 // pairs with the same change are one.
-//   Errors  kConfig: NcclPaths' limits; one host's source alone tells where devices are.
+//   Errors  kConfig: NcclPaths' limits; one host's source alone tells where devices are,
+//           or how fast.
 std::vector<HostChange> compare_hosts(const HostTree& first, const HostTree& second);
 
 // The first step of a comparison: for each part of `a` the matching part of `b`, or kNoPart. Parts
