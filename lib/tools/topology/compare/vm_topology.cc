@@ -53,6 +53,8 @@ constexpr std::array<Key, 3> kKeys = {{{"by its serial number", serial_of},
                                        {"by the guids of its ports", guids_of},
                                        {"by the names of its ports", port_names_of}}};
 
+constexpr std::string_view kByOrder = "by the order of bus ids, since nothing else identifies it";
+
 std::vector<PartId> devices_of(const HostTree& host, PartKind kind) {
   std::vector<PartId> devices = host.all_of(kind);
   std::erase_if(devices, [&](PartId part) { return host[part].bus_id.empty(); });
@@ -123,10 +125,8 @@ class Matcher {
       if (match_by(key, bare, vm, word)) return;
     }
     for (size_t i = 0; i < bare.size(); ++i)
-      matches_.push_back({bare[i], vm[i],
-                          bare.size() == 1 ? "the only one of its kind"
-                                           : "by the order of bus ids, since nothing else "
-                                             "identifies it"});
+      matches_.push_back(
+          {bare[i], vm[i], bare.size() == 1 ? "the only one of its kind" : std::string(kByOrder)});
   }
 
   // False: the two have no such key in common, or each device alone has it for all.
@@ -157,6 +157,19 @@ class Matcher {
   std::vector<DeviceMatch> matches_;
 };
 
+// Whether devices that something identifies have another order of bus ids in the VM, in which the
+// matches of a kind are.
+bool is_other_order(const HostTree& bare, const std::vector<DeviceMatch>& matches) {
+  std::map<PartKind, std::string> last;
+  for (const DeviceMatch& match : matches) {
+    if (match.why == kByOrder) continue;
+    std::string& before = last[bare[match.bare].kind];
+    if (bare[match.bare].bus_id < before) return true;
+    before = bare[match.bare].bus_id;
+  }
+  return false;
+}
+
 // A NIC's path is its first port's that NCCL has.
 PartId end_of(const NcclPaths& paths, PartId device) {
   for (const PartId below : paths.host()[device].below) {
@@ -169,6 +182,12 @@ class VmBuilder {
  public:
   VmBuilder(const HostTree& bare, const HostTree& vm) : bare_(bare), vm_(vm) {
     result_.matches = Matcher(bare, vm).match();
+    const bool is_guess =
+        std::ranges::find(result_.matches, kByOrder, &DeviceMatch::why) != result_.matches.end();
+    if (is_guess && is_other_order(bare, result_.matches))
+      result_.notes.push_back(
+          "the devices that a guid, name or number identifies have another order of bus ids in the "
+          "VM, so those that are matched by this order may be wrong");
     for (const DeviceMatch& match : result_.matches) device_[match.bare] = match.vm;
     result_.host.name = vm.name;
     result_.host.source = "the tree of " + bare.name + " with the devices of " + vm.name;
