@@ -72,7 +72,7 @@ Topology load_channel_graphs(const SourceInput& input) {
 }
 
 // Substrings, any of which identifies the format; a leading '\n' anchors it to the start of a line.
-using Marks = std::array<std::string_view, 3>;
+using Marks = std::array<std::string_view, 5>;
 constexpr Marks kRocmSmi = {"ROCm System Management Interface",
                             "between two GPUs =", "\nLINK TYPE TABLE:"};
 
@@ -165,10 +165,11 @@ constexpr std::array kMistakenInputs = {
     MistakenInput{"output of rocm-smi or amd-smi is not supported; let RCCL write a topology file "
                   "(NCCL_TOPO_DUMP_FILE)",
                   kRocmSmi},
-    MistakenInput{"use the output of nvidia-smi topo -m, which shows how GPUs are connected",
-                  {"| NVIDIA-SMI ", "==NVSMI LOG==", "\n\t Link 0: "}},
+    MistakenInput{
+        "use the output of nvidia-smi topo -m, which shows how GPUs are connected",
+        {"| NVIDIA-SMI ", "==NVSMI LOG==", "\n\t Link 0: ", "(UUID: GPU-", "<nvidia_smi_log"}},
     MistakenInput{"it is NCCL's log; let NCCL write the topology to a file (NCCL_TOPO_DUMP_FILE)",
-                  {"NCCL INFO "}},
+                  {"NCCL INFO ", "=== System : maxBw"}},
     MistakenInput{
         "Slurm's topology.yaml is not supported; use the output of scontrol show topology",
         {"\n- topology:"}},
