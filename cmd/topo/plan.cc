@@ -15,6 +15,7 @@
 #include "lib/tools/topology/rings/plan_graphs.h"
 #include "lib/tools/topology/rings/rank_seats.h"
 #include "lib/tools/topology/view/plan_report.h"
+#include "lib/topo/model/host_tree.h"
 #include "lib/topo/plan/plan_file.h"
 
 namespace gxp {
@@ -43,6 +44,12 @@ std::string nccl_xml_of(const Topology& topology, const ClusterPlan& plan) {
 }
 
 std::string hostfile_of(const Topology& topology, const ClusterPlan& plan) {
+  for (const auto& tree : topology.trees) {
+    if (count_hosts(*tree) > 1)
+      fail(ErrorKind::kConfig,
+           "write a hostfile of {}: it describes several hosts that NVLink joins, without names",
+           topology.name);
+  }
   const int slots = plan.kinds.size() == 1 ? plan.kinds[0].gpus() : 0;
   return to_hostfile(topology, plan.host_order, slots);
 }

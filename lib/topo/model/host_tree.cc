@@ -116,6 +116,7 @@ size_t count_hosts(const HostTree& host) {
   std::set<std::string_view> hashes;
   for (const PartId node : host.all_of(PartKind::kNumaNode))
     hashes.insert(host_hash_of(host, node));
+  if (hashes.size() > 1) hashes.erase("");  // of nodes of which the file does not say it
   return hashes.size();
 }
 

@@ -6,10 +6,12 @@
 #include <map>
 
 #include "lib/base/error.h"
+#include "lib/tools/topology/read/nccl_xml.h"
 #include "lib/tools/topology/read/smi_matrix.h"
 #include "lib/tools/topology/read/sources.h"
 #include "lib/tools/topology/read/topology.h"
 #include "lib/tools/topology/rings/cluster_plan.h"
+#include "lib/tools/topology/view/plan_report.h"
 #include "lib/topo/model/host_tree.h"
 #include "tests/catch.h"
 
@@ -185,6 +187,21 @@ TEST_CASE("other hosts are a line a rail, whatever their number", "[inspect][ran
     CHECK(nic->is_own == (i == 3));
     CHECK(nic->route.type == (i == 3 ? PathType::kPix : PathType::kPxn));
   }
+}
+
+TEST_CASE("hosts that NVLink joins are counted, and their ranks not made up", "[inspect][rank]") {
+  std::string text = "<system version=\"1\">";
+  for (const int host : {0, 1}) {
+    text += fmt::format(
+        "<cpu numaid=\"0\" host_hash=\"0x{0}\"><pci busid=\"1\" class=\"0x0302\"><gpu dev=\"0\" "
+        "sm=\"100\" rank=\"{0}\"><nvlink target=\"f\" count=\"18\" tclass=\"0x068000\"/></gpu>"
+        "</pci></cpu>",
+        host);
+  }
+  const Topology topology = topology_of(read_nccl_xml(text + "</system>", "n.xml"));
+  CHECK_THROWS_WITH(view_rank(topology, 1), Catch::Contains("describes 2 hosts that NVLink joins"));
+  const Report report = plan_report(topology, plan_cluster(topology));
+  CHECK_THAT(to_text(report), Catch::Contains("hosts: 2\n"));
 }
 
 TEST_CASE("where nothing is planned a rank says why; a rank that there is not is refused",

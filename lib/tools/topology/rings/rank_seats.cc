@@ -66,7 +66,15 @@ RankSeats::RankSeats(const Topology& topology) : topology_(&topology) {
   if (topology.hosts.empty())
     fail(ErrorKind::kConfig, "find the ranks of {}: {} describes no host", topology.name,
          topology.source);
-  for (const auto& tree : topology.trees) kinds_.push_back(read_kind(*tree));
+  for (const auto& tree : topology.trees) {
+    if (const size_t hosts = count_hosts(*tree); hosts > 1)
+      fail(
+          ErrorKind::kConfig,
+          "find the ranks of {}: it describes {} that NVLink joins, which gxp does not take apart; "
+          "give the topology of one host, and their number with --hosts",
+          topology.name, counted(hosts, "host"));
+    kinds_.push_back(read_kind(*tree));
+  }
   for (const TopologyHost& host : topology.hosts) {
     if (host.tree == kNoTree)
       fail(ErrorKind::kConfig,

@@ -53,6 +53,15 @@ std::string assumed_speeds(const HostTree& tree) {
   return fmt::format("{} has no port speeds; ports are assumed not to limit", tree.source);
 }
 
+// A tree may be of several hosts that NVLink joins.
+size_t hosts_of(const Topology& topology) {
+  size_t count = 0;
+  for (const TopologyHost& host : topology.hosts)
+    count +=
+        host.tree == kNoTree ? 1 : std::max<size_t>(1, count_hosts(*topology.trees[host.tree]));
+  return count;
+}
+
 double bound_of(const ClusterPlan& plan) {
   double bound = plan.rings[0].bound_gb_per_s;
   for (const RingPlan& rings : plan.rings) bound = std::min(bound, rings.bound_gb_per_s);
@@ -104,7 +113,7 @@ void add_hosts(Report& report, const Topology& topology, const ClusterPlan& plan
 Report plan_report(const Topology& topology, const ClusterPlan& plan) {
   Report report{.schema = "gxp.topo-plan/1"};
   report.facts = {{{"topology"}, topology.name},
-                  {{"hosts_count", "hosts"}, int64_t(topology.hosts.size())}};
+                  {{"hosts_count", "hosts"}, int64_t(hosts_of(topology))}};
   const auto add = [&](Column column, Cell cell) {
     report.facts.push_back({std::move(column), std::move(cell)});
   };
