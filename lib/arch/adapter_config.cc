@@ -1,5 +1,6 @@
 #include "lib/arch/adapter_config.h"
 
+#include <algorithm>
 #include <array>
 
 #include "lib/base/error.h"
@@ -36,6 +37,10 @@ constexpr std::array kOtherKinds = {
     OtherKind{"velora_config"},
 };
 
+// Values of init_lora_weights that leave the adapted matrices as they are. PiSSA, OLoRA, CorDA,
+// LoRA-GA and LoftQ take a part out of them, so that the adapter is not one of the base's.
+constexpr std::array<std::string_view, 4> kPlainInits = {"gaussian", "eva", "orthogonal", "mica"};
+
 bool says_nothing(const Json& value) {
   return value.is_null() || value == false ||
          ((value.is_object() || value.is_array()) && value.empty());
@@ -54,6 +59,18 @@ void check_kind(const Json& config, const std::string& path) {
     const Json value = config.value(kind.key, Json());
     if (!says_nothing(value) && value != kind.word) refuse(kind.key);
   }
+}
+
+void check_init(const Json& config, const std::string& path) {
+  const Json init = config.value("init_lora_weights", Json());
+  const bool is_plain = init.is_null() || init.is_boolean() ||
+                        std::ranges::find(kPlainInits, init) != kPlainInits.end();
+  if (is_plain) return;
+  fail(ErrorKind::kConfig,
+       "read {}: init_lora_weights is {}, which changes the base model's matrices as well; PEFT's "
+       "save_pretrained() with path_initial_model_for_weight_conversion makes an adapter of the "
+       "unchanged model",
+       path, init.dump());
 }
 
 double number_of(const Json& config, const char* key, double absent, const std::string& path) {
@@ -82,6 +99,7 @@ AdapterConfig read_adapter_config(std::string_view text, const std::string& path
   const Json config = parse_python_json(text, path);
   to_object(config, "read " + path);
   check_kind(config, path);
+  check_init(config, path);
   const uint64_t rank = to_unsigned(config.value("r", Json(8)), path + ": r");
   if (rank < 1 || rank > (1 << 16))
     fail(ErrorKind::kConfig, "read {}: r is {}; must be from 1 to {}", path, rank, 1 << 16);

@@ -43,6 +43,7 @@ TEST_CASE("an adapter of another kind is refused by its key", "[ckpt]") {
       {"modules_to_save", {"lm_head"}},
       {"layers_to_transform", {0}},
       {"target_modules", ".*proj"},
+      {"init_lora_weights", "pissa_niter_4"},
   }));
   CAPTURE(key);
   const TemporaryDirectory directory;
@@ -79,6 +80,40 @@ TEST_CASE("an adapter of another model is not merged", "[ckpt]") {
   });
   CHECK(caught.kind == ErrorKind::kConfig);
   CHECK(caught.says("c_attn"));
+}
+
+TEST_CASE("an adapter is merged only if all of its tensors are", "[ckpt]") {
+  const NamedTensors model = read_checkpoint(kAdapters + "qwen3");
+  const auto error_with = [&](const std::string& name, const std::string& table) {
+    NamedTensors adapter = read_checkpoint(kAdapters + "qwen3-lora-qv");
+    NamedTensor more = *find_tensor(model, table);
+    more.info.name = name;
+    adapter.tensors.push_back(std::move(more));
+    return error_of([&] { merge_adapters(model, adapter); });
+  };
+  const std::string prefix = "base_model.model.";
+  const std::string table = "model.embed_tokens.weight", norm = "model.norm.weight";
+  const std::string query = "model.layers.0.self_attn.q_proj";
+  CHECK(error_with(prefix + table, table).message.empty());
+  CHECK(error_with(prefix + query + ".base_layer.weight", query + ".weight").message.empty());
+  for (const std::string& name :
+       {prefix + table, prefix + "lora_embedding_A", std::string("layers.0.lora_A.weight")})
+    CHECK(error_with(name, norm).says("the adapter has " + name));
+}
+
+TEST_CASE("an adapter in a .bin is read as one in safetensors", "[ckpt]") {
+  const TemporaryDirectory directory;
+  const NamedTensors adapter = read_checkpoint(kAdapters + "qwen3-lora-qv");
+  std::filesystem::copy(kAdapters + "qwen3-lora-qv", directory / "adapter");
+  std::filesystem::remove(directory / "adapter/adapter_model.safetensors");
+  write_checkpoint({.format = "pt", .tensors = adapter.tensors}, find_format("pt"),
+                   directory / "adapter/adapter_model.bin", {});
+  const NamedTensors old = read_checkpoint(directory / "adapter");
+  CHECK(old.format == "peft");
+  CHECK(old.config == adapter.config);
+  REQUIRE(old.tensors.size() == adapter.tensors.size());
+  for (const NamedTensor& tensor : adapter.tensors)
+    CHECK(are_equal(*find_tensor(old, tensor.info.name), tensor));
 }
 
 TEST_CASE("a whole model is not written with adapters beside it", "[ckpt]") {

@@ -89,13 +89,40 @@ std::pair<std::string, std::string> adapter_names(const std::string& matrix) {
           fmt::format("{}{}{}", kAdapterPrefix, module, kSecondSuffix)};
 }
 
+// Whether it is a weight of the model, unchanged, as PEFT saves the token table with an adapter, or
+// the head with its own.
+bool is_models_own(const NamedTensor& stored, const NamedTensors& model) {
+  constexpr std::string_view kBase = ".base_layer.weight";
+  std::string name = stored.info.name;
+  if (!name.starts_with(kAdapterPrefix)) return false;
+  if (name.ends_with(kBase)) name.replace(name.size() - kBase.size(), kBase.size(), ".weight");
+  const NamedTensor* own = find_tensor(model, name.substr(kAdapterPrefix.size()));
+  return own != nullptr && are_equal(*own, stored);
+}
+
+void check_all_merged(const NamedTensors& source, const std::set<std::string>& merged,
+                      const NamedTensors& model) {
+  for (const NamedTensor& tensor : source.tensors) {
+    const std::string& name = tensor.info.name;
+    if (tensor.info.role != Role::kWeight || merged.contains(name)) continue;
+    if (is_adapter(tensor)) fail(ErrorKind::kConfig, "merge: the model has no matrix for {}", name);
+    const bool is_adapters = source.format == "peft" || name.starts_with(kAdapterPrefix);
+    if (is_adapters && !is_models_own(tensor, model))
+      fail(ErrorKind::kConfig,
+           "merge: the adapter has {}, which is neither lora_A nor lora_B of a matrix nor a weight "
+           "of the model without a change; gxp merges no other tensors",
+           name);
+  }
+}
+
 }  // namespace
 
 NamedTensors merge_adapters(NamedTensors model, const NamedTensors& source) {
   const AdapterConfig config = adapter_of(source);
   const auto overflowed = std::make_shared<OverflowCount>(0);  // owners: here and the readers
   const NamedTensors adapters = cast_weights(source, StorageDType::kF32, overflowed);
-  model = without_adapters(std::move(model));
+  const NamedTensors base = without_adapters(std::move(model));
+  model = base;
   std::set<std::string> merged;
   for (NamedTensor& matrix : model.tensors) {
     const auto [first, second] = adapter_names(matrix.info.name);
@@ -111,10 +138,7 @@ NamedTensors merge_adapters(NamedTensors model, const NamedTensors& source) {
       add_to(*pair, begin, out);
     };
   }
-  for (const NamedTensor& tensor : source.tensors) {
-    if (is_adapter(tensor) && !merged.contains(tensor.info.name))
-      fail(ErrorKind::kConfig, "merge: the model has no matrix for {}", tensor.info.name);
-  }
+  check_all_merged(source, merged, base);
   std::erase_if(model.config, [](const auto& pair) { return pair.first.starts_with("lora."); });
   return model;
 }

@@ -12,6 +12,7 @@
 #include "lib/ckpt/huggingface/model_tensors.h"
 #include "lib/ckpt/peft/adapters.h"
 #include "lib/ckpt/safetensors/safetensors.h"
+#include "lib/ckpt/torch/pt_file.h"
 #include "lib/config/settings.h"
 
 namespace gxp {
@@ -19,7 +20,8 @@ namespace {
 
 constexpr const char* kConfigName = "adapter_config.json";
 constexpr const char* kWeightsName = "adapter_model.safetensors";
-constexpr const char* kAdapterText = "peft.config";  // in NamedTensors::metadata
+constexpr const char* kOldWeightsName = "adapter_model.bin";  // before peft 0.7
+constexpr const char* kAdapterText = "peft.config";           // in NamedTensors::metadata
 constexpr uint64_t kMaxConfigBytes = 1u << 20;
 
 std::string inside(const std::string& directory, const char* name) {
@@ -39,7 +41,8 @@ KeyValues settings_of(const LoraConfig& lora) {
 }  // namespace
 
 bool is_peft(const std::string& path) {
-  return path_exists(inside(path, kConfigName)) && path_exists(inside(path, kWeightsName));
+  return path_exists(inside(path, kConfigName)) &&
+         (path_exists(inside(path, kWeightsName)) || path_exists(inside(path, kOldWeightsName)));
 }
 
 bool is_peft_file(std::string_view name) { return name == kConfigName || name == kWeightsName; }
@@ -47,7 +50,9 @@ bool is_peft_file(std::string_view name) { return name == kConfigName || name ==
 NamedTensors read_peft(const std::string& path) {
   const std::string file = inside(path, kConfigName);
   const std::string text = read_text(file, kMaxConfigBytes);
-  NamedTensors result = read_safetensors(inside(path, kWeightsName));
+  const std::string weights = inside(path, kWeightsName);
+  NamedTensors result =
+      path_exists(weights) ? read_safetensors(weights) : read_pt(inside(path, kOldWeightsName));
   result.format = "peft";
   result.config = settings_of(read_adapter_config(text, file).lora);
   result.metadata[kAdapterText] = text;
