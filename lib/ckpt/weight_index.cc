@@ -56,6 +56,15 @@ std::set<std::string> indexed_files(const std::string& path) {
   return files_of(read_index(path), path);
 }
 
+void check_no_rival(const std::string& index, const std::string& single) {
+  const std::string rival = std::filesystem::path(index).replace_filename(single);
+  if (!path_exists(rival) || indexed_files(index).contains(rival)) return;
+  fail(ErrorKind::kCorrupt,
+       "read {}: it is beside {}, whose weights may be others; name the one of the two that is "
+       "meant, or remove the other",
+       index, single);
+}
+
 NamedTensors read_weight_index(const std::string& path,
                                const std::function<NamedTensors(const std::string&)>& read_file) {
   const Index index = read_index(path);

@@ -25,4 +25,8 @@ NamedTensors read_weight_index(const std::string& path,
 // The paths of the files that weight_map names. kCorrupt, kIo.
 std::set<std::string> indexed_files(const std::string& path);
 
+// kCorrupt: beside the index there is a file `single`, which weight_map does not name. Readers then
+// differ on which weights the directory has; transformers takes that file.
+void check_no_rival(const std::string& index, const std::string& single);
+
 }  // namespace gxp

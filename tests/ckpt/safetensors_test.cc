@@ -221,4 +221,15 @@ TEST_CASE("an index that names foreign or missing things is refused", "[ckpt]") 
   }
 }
 
+TEST_CASE("of an index and a file that it does not name, neither is taken unasked", "[ckpt]") {
+  const TemporaryDirectory dir;
+  const NamedTensors two{.tensors = {counting_tensor("a", {2}), counting_tensor("b", {2})}};
+  const NamedTensors one{.tensors = {counting_tensor("a", {3})}};
+  write_safetensors_directory(two, dir / "both", {.shards = 2});
+  write_safetensors_file(one, dir / "both/model.safetensors");
+  check_corrupt(dir / "both", "name the one of the two");
+  CHECK(digests(read_safetensors(dir / "both/model.safetensors.index.json")) == digests(two));
+  CHECK(digests(read_safetensors(dir / "both/model.safetensors")) == digests(one));
+}
+
 }  // namespace gxp

@@ -246,6 +246,7 @@ bool is_safetensors_file(std::string_view name) {
 NamedTensors read_safetensors(const std::string& path) {
   const std::string root = find_root(path);
   if (root != path && !path_exists(root)) return read_sharded_safetensors(path);
+  if (root != path && root.ends_with(kIndex)) check_no_rival(root, kSingle);
   NamedTensors result =
       root.ends_with(".json") ? read_weight_index(root, read_file) : read_file(root);
   result.format = "safetensors";

@@ -296,6 +296,7 @@ void take_pt_optimizer(const TorchArchive& archive, PickleValue optimizer,
 
 NamedTensors read_pt(const std::string& path) {
   const std::string root = find_pt_root(path);
+  if (root != path && is_pt_index(root)) check_no_rival(root, kPtSingle);
   NamedTensors result =
       is_pt_index(root) ? read_weight_index(root, read_pt_file) : read_pt_file(root);
   result.format = "pt";
