@@ -105,6 +105,20 @@ TEST_CASE("a head that is neither tied nor stored is refused", "[ckpt]") {
   CHECK_FALSE(find_value(read_checkpoint(bare).config, "model.layers"));
 }
 
+TEST_CASE("a head with a wrapper before its name is one", "[ckpt]") {
+  const TemporaryDirectory dir;
+  const std::string prefix = GENERATE("_orig_mod.", "module.", "_forward_module.", "student.");
+  const std::string path = dir / "wrapped";
+  NamedTensors model = read_checkpoint(kModels + "hf_gpt_neox");
+  for (NamedTensor& tensor : model.tensors) tensor.info.name.insert(0, prefix);
+  write_checkpoint({.tensors = model.tensors}, find_format("safetensors"), path, {});
+  fs::copy(kModels + "hf_gpt_neox/config.json", path);
+  const NamedTensors read = read_checkpoint(path);
+  const bool is_known = prefix != "student.";
+  CHECK(find_value(read.config, "model.layers").has_value() == is_known);
+  CHECK((find_tensor(read, "embed_out.weight") != nullptr) == is_known);
+}
+
 TEST_CASE("a stored head that is tied must be the token table", "[ckpt]") {
   const TemporaryDirectory dir;
   NamedTensors model = read_checkpoint(kModels + "hf_llama_tied_gqa");

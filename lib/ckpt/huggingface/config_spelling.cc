@@ -90,7 +90,12 @@ void check_head(const Json& config, const NamedTensors& tensors, const std::stri
   const Json tied = value_of(config, "tie_word_embeddings");
   if (tied.is_null() ? family->defaults.tied_head : tied != false) return;
   const std::string head = fmt::format("{}.weight", family->names.head);
-  if (find_tensor(tensors, head) || find_tensor(tensors, kHeadName)) return;
+  // With more before it, its name is unknown, which others say.
+  const auto is_head = [&](const NamedTensor& tensor) {
+    const std::string_view name = tensor.info.name;
+    return name == head || name == kHeadName || name.ends_with("." + head);
+  };
+  if (std::ranges::any_of(tensors.tensors, is_head)) return;
   fail(
       ErrorKind::kCorrupt,
       "read {}: the head is not tied (tie_word_embeddings is {}), but no tensor '{}' is stored; if "

@@ -170,9 +170,9 @@ NamedTensors read_huggingface(const std::string& path) {
   const std::string file = config_path(path);
   const std::string text = read_text(file, kMaxConfigBytes);
   result.config = read_model_config(text, file);
+  if (!result.config.empty()) unwrap_names(result);
   check_head(parse_python_json(text, file), result, file);
   result.metadata[kConfigText] = text;
-  if (!result.config.empty()) unwrap_names(result);
   if (!foreign_model(result).empty()) result.config.clear();
   if (!result.config.empty()) {
     const ModelConfig model = model_of(result.config);

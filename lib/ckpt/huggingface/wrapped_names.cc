@@ -9,8 +9,9 @@ namespace gxp {
 namespace {
 
 std::string without_wrappers(std::string name) {
-  constexpr std::array<std::string_view, 4> kWrappers = {
-      "module.", "_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module."};
+  constexpr std::array<std::string_view, 5> kWrappers = {
+      "module.", "_orig_mod.", "_forward_module.", "_fsdp_wrapped_module.",
+      "_checkpoint_wrapped_module."};
   for (const std::string_view wrapper : kWrappers) {
     for (size_t at = 0; (at = name.find(wrapper, at)) != std::string::npos;) {
       const bool begins_part = at == 0 || name[at - 1] == '.';
