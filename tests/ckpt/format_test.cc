@@ -359,4 +359,13 @@ TEST_CASE("what is no checkpoint is said to be none", "[ckpt]") {
       Catch::Matchers::Contains("--to 'safetensor' is unknown; did you mean 'safetensors'?"));
 }
 
+TEST_CASE("of a directory that is no checkpoint, the files with tensors are named", "[ckpt]") {
+  const TemporaryDirectory dir;
+  for (const char* name : {"model-00002-of-00002.safetensors", "model-00001-of-00002.safetensors"})
+    write_bytes(dir / name, "");
+  CHECK(error_of([&] {
+          read_checkpoint(dir / "");
+        }).says("it holds model-00001-of-00002.safetensors and 1 more: name one file, or add"));
+}
+
 }  // namespace gxp

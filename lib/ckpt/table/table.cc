@@ -3,7 +3,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <filesystem>
+#include <set>
 
 #include "lib/base/error.h"
 #include "lib/base/fd.h"
@@ -29,6 +32,7 @@
 #include "lib/ckpt/trainer/trainer_folder.h"
 
 namespace gxp {
+namespace fs = std::filesystem;
 namespace {
 
 void write_gxp(const NamedTensors& tensors, const std::string& path, const WriteOptions& options) {
@@ -171,6 +175,26 @@ constexpr CheckpointFormat kTable[] = {
      .write = nullptr,
      .keeps_optimizer_state = true}};
 
+// For an error: which of a directory's files have tensors, though it is no checkpoint itself.
+std::string tensor_files_in(const std::string& path) {
+  constexpr std::array<std::string_view, 5> kEnds = {".safetensors", ".bin", ".pt", ".pth",
+                                                     ".gguf"};
+  std::set<std::string> files;
+  std::error_code error;
+  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (std::ranges::any_of(kEnds, [&](std::string_view last) { return name.ends_with(last); }))
+      files.insert(name);
+  }
+  if (files.empty()) return "";
+  const auto others = files.size() == 1 ? "" : fmt::format(" and {} more", files.size() - 1);
+  return fmt::format("; it holds {}{}: name one file, or add the missing {}", *files.begin(),
+                     others,
+                     files.begin()->ends_with(".bin") ? "pytorch_model.bin.index.json"
+                                                      : "model.safetensors.index.json");
+}
+
 }  // namespace
 
 constinit const std::span<const CheckpointFormat> kFormats = kTable;
@@ -214,8 +238,8 @@ const CheckpointFormat& format_at(const std::string& path) {
   }
   std::vector<std::string_view> names;
   for (const CheckpointFormat& row : kFormats) names.push_back(row.name);
-  fail(ErrorKind::kCorrupt, "open {}: no checkpoint in a format that gxp reads ({})", path,
-       joined(names, ", "));
+  fail(ErrorKind::kCorrupt, "open {}: no checkpoint in a format that gxp reads ({}){}", path,
+       joined(names, ", "), tensor_files_in(path));
 }
 
 NamedTensors read_checkpoint(const std::string& given) {
