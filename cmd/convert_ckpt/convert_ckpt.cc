@@ -147,6 +147,17 @@ void convert(NamedTensors tensors, const CheckpointFormat& to, const ConvertOpti
              overflowed->load(), kCastNames[size_t(options.dtype)]);
 }
 
+// Scales of quantized weights would be rounded, and the weights not.
+void check_cast(const NamedTensors& tensors, const ConvertOptions& options) {
+  if (options.dtype == CastTo::kStored) return;
+  const std::string how = quantization_of(tensors);
+  if (!how.empty())
+    fail(ErrorKind::kConfig,
+         "--dtype: the weights of {} are quantized (quantization_config is {}), which gxp does not "
+         "undo; leave out --dtype to keep them as they are",
+         options.source, how);
+}
+
 void apply_map(NamedTensors& tensors, const ConvertOptions& options, Report& report) {
   const KeyValues settings =
       options.config.empty() ? tensors.config : model_settings_at(options.config);
@@ -186,6 +197,7 @@ int run(const ConvertOptions& given) {
       target != nullptr && !reason.empty())
     log_warn("{}: {}: tensors and config.json are kept, but gxp cannot train the model",
              options.source, reason);
+  check_cast(tensors, options);
   if (target != nullptr) convert(std::move(tensors), *target, options, report);
   print(report, options.format);
   return kExitOk;

@@ -80,6 +80,19 @@ TEST_CASE("convert-ckpt --dtype tells which numbers have become infinite", "[cmd
   CHECK(json["tensors"][0]["dtype"] == "F16");
 }
 
+TEST_CASE("convert-ckpt --dtype does not round the scales of quantized weights", "[cmd]") {
+  const TemporaryDirectory dir;
+  NamedTensors model = read_checkpoint(kModel);
+  nlohmann::json config = nlohmann::json::parse(model.metadata.at("huggingface.config"));
+  config["quantization_config"] = {{"quant_method", "fp8"}};
+  model.metadata["huggingface.config"] = config.dump();
+  model.config.clear();
+  write_checkpoint(model, find_format("huggingface"), dir / "fp8", {});
+  check_code({dir / "fp8", dir / "same", "--to", "huggingface"}, 0, "");
+  check_code({dir / "fp8", dir / "out", "--to", "huggingface", "--dtype", "bf16"}, 2,
+             "are quantized (quantization_config is {");
+}
+
 TEST_CASE("convert-ckpt --dry-run tells the files and writes none", "[cmd]") {
   const TemporaryDirectory dir;
   const Outcome outcome = run_gxp({"convert-ckpt", kModel, dir / "out", "--to", "huggingface",

@@ -9,6 +9,7 @@
 
 #include "lib/arch/architecture.h"
 #include "lib/arch/family.h"
+#include "lib/base/json/json.h"
 #include "lib/base/text/joined.h"
 #include "lib/ckpt/huggingface/config_json.h"
 #include "lib/ckpt/huggingface/model_tensors.h"
@@ -129,6 +130,14 @@ std::string foreign_model(const NamedTensors& tensors) {
   if (text != tensors.metadata.end())
     if (auto reason = describe_obstacle(text->second, kConfigText); !reason.empty()) return reason;
   return homeless_weights(tensors);
+}
+
+std::string quantization_of(const NamedTensors& tensors) {
+  const auto text = tensors.metadata.find(kConfigText);
+  if (text == tensors.metadata.end()) return "";
+  const Json how =
+      parse_python_json(text->second, kConfigText).value("quantization_config", Json());
+  return how.is_null() ? "" : write_python_json(how);
 }
 
 std::string model_mismatch(const NamedTensors& tensors, const ModelConfig& model) {

@@ -14,6 +14,9 @@ namespace gxp {
 // Reads no tensor. kCorrupt: the config.json is no JSON object.
 std::string foreign_model(const NamedTensors& tensors);
 
+// How the weights are quantized, by the config.json that came with them; "" if it does not say so.
+std::string quantization_of(const NamedTensors& tensors);
+
 // The reason why these cannot be the weights of `model`, in words; "" if the file shows none. In
 // this order:
 //   model      foreign_model()
