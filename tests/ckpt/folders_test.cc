@@ -229,10 +229,12 @@ TEST_CASE("settings of the source that the model of --config contradicts are an 
   const TemporaryDirectory dir;
   const std::string path = copied(dir, kFolders + "meta-llama");
   json params = json::parse(read_bytes(path + "/params.json"));
-  const auto [key, value] = GENERATE(table<std::string, double>(
-      {{"n_heads", 1}, {"norm_eps", 0.5}, {"n_kv_heads", 2}, {"rope_theta", 5e5}}));
+  const auto [key, value] = GENERATE(table<std::string, json>({{"n_heads", 1},
+                                                               {"norm_eps", 0.5},
+                                                               {"n_kv_heads", 2},
+                                                               {"rope_theta", 5e5},
+                                                               {"use_scaled_rope", true}}));
   params[key] = value;
-  if (key.starts_with("n_")) params[key] = int(value);
   write_bytes(path + "/params.json", params.dump());
   const auto error = error_of([&] { read_folder(path, {"", "", "llama", "meta-llama"}); });
   CHECK(error.kind == ErrorKind::kConfig);

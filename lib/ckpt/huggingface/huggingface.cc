@@ -89,8 +89,9 @@ KeyValues computed_settings(const std::string& text, const std::string& file) {
 
 // Settings that no shape shows and of which the source tells another value than config.json `file`.
 void check_told(const KeyValues& told, const ModelConfig& model, const std::string& file) {
-  constexpr std::array<std::string_view, 5> kKeys = {
-      "model.heads", "model.kv_heads", "model.head_size", "model.norm_eps", "model.rope_theta"};
+  constexpr std::array<std::string_view, 6> kKeys = {"model.heads",      "model.kv_heads",
+                                                     "model.head_size",  "model.norm_eps",
+                                                     "model.rope_theta", "model.rope_scaling"};
   for (const std::string_view key : kKeys) {
     const auto value = find_value(told, key);
     RunConfig run;

@@ -42,7 +42,7 @@ KeyValues model_settings_at(const std::string& path);
 // The tensors as a model of the Hugging Face directory `path`, or of that config.json: its settings
 // and files of the tokenizer, and names without what wrappers of PyTorch put into them (module.,
 // _orig_mod. and the like). kConfig: gxp does not compute the model, these are not its tensors, or
-// the source records other heads, norm_eps or rope_theta.
+// the source records other heads, norm_eps, rope_theta or rope_scaling.
 NamedTensors as_model_of(const std::string& path, NamedTensors tensors);
 
 // The weights as the family's class (Family::architecture) saves them; config.json, with

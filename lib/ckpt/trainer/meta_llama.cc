@@ -47,6 +47,9 @@ NamedTensors read_meta_llama(const std::string& path) {
   take_param(params, "n_kv_heads", "model.kv_heads", tensors.config);
   take_param(params, "norm_eps", "model.norm_eps", tensors.config);
   take_param(params, "rope_theta", "model.rope_theta", tensors.config);
+  const Json scaled = params.value("use_scaled_rope", Json());  // from Llama 3.1 on
+  if (scaled.is_boolean())
+    tensors.config.emplace_back("model.rope_scaling", scaled == true ? "\"llama3\"" : "\"none\"");
   tensors.format = "meta-llama";
   return tensors;
 }
