@@ -24,7 +24,8 @@ struct KeptOfParameter {
 struct OptimizerGroup {
   std::vector<int64_t> parameters;  // none if the names stand for them
   std::vector<std::string> names;
-  ParameterGroup record = {};  // without names
+  std::optional<uint64_t> step = {};  // of Apex's FusedAdam, whose parameters have none
+  ParameterGroup record = {};         // without names
 };
 
 bool has_gradients(const OptimizerWeight& weight) {
@@ -108,6 +109,8 @@ OptimizerGroup read_group(PickleValue group, std::vector<std::string>& lost,
                           const std::string& where) {
   OptimizerGroup result;
   result.record = read_parameter_group(group, lost, where);
+  if (const auto step = find_member(group, "step", where); step && step->is(PickleKind::kInteger))
+    result.step = whole_step(double(step->integer()));
   const PickleValue parameters = to_sequence(member(group, "params", where), where + ": params");
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (parameters.item(i).is(PickleKind::kText))
@@ -223,6 +226,18 @@ void check_shapes(const KeptOfParameter& kept, const std::vector<OptimizerWeight
        kept.name);
 }
 
+// Gives parameters without a step their group's.
+void take_group_steps(const std::vector<OptimizerGroup>& groups,
+                      std::vector<KeptOfParameter>& kept) {
+  std::map<std::string_view, uint64_t> steps;
+  for (const OptimizerGroup& group : groups)
+    for (const std::string& name : group.names)
+      if (group.step) steps.emplace(name, *group.step);
+  for (KeptOfParameter& parameter : kept)
+    if (const auto found = steps.find(parameter.name); !parameter.step && found != steps.end())
+      parameter.step = found->second;
+}
+
 void take_tensors(KeptOfParameter& kept, std::vector<NamedTensor>& tensors) {
   for (NamedTensor& tensor : kept.tensors) {
     tensor.info.name = kept.name;
@@ -267,11 +282,12 @@ OptimizerTensors read_optimizer_state(const TorchArchive& archive, PickleValue o
                     problem));
     return result;
   }
+  for (auto& [index, parameter] : kept) named.push_back(std::move(parameter));
+  take_group_steps(groups, named);
   for (OptimizerGroup& group : groups) {
     group.record.names = std::move(group.names);
     result.record.groups.push_back(std::move(group.record));
   }
-  for (auto& [index, parameter] : kept) named.push_back(std::move(parameter));
   for (KeptOfParameter& parameter : named) {
     check_shapes(parameter, weights, where);
     if (parameter.step) result.record.steps.emplace(parameter.name, *parameter.step);
