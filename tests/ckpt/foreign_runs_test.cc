@@ -12,89 +12,6 @@ namespace {
 namespace fs = std::filesystem;
 using Catch::Matchers::Contains;
 
-// What torch.save might have made, in the making.
-class TorchSample {
- public:
-  using Shape = std::vector<uint64_t>;
-  PickleWriter pickle;
-
-  void tensor(const Shape& shape, float first) {
-    storages_.push_back(counting_tensor("s", shape, first));
-    put_tensor(pickle, storages_.back().info, fmt::format("{}", storages_.size() - 1));
-  }
-  void begin(const char* key) {
-    pickle.text(key);
-    pickle.begin_dict();
-  }
-  void number(const char* key, int64_t value) {
-    pickle.text(key);
-    pickle.integer(value);
-  }
-  // Weights "w0", "w1", ... under `key`.
-  void weights(const char* key, const std::vector<Shape>& shapes) {
-    begin(key);
-    for (size_t i = 0; i < shapes.size(); ++i) {
-      pickle.text(fmt::format("w{}", i));
-      tensor(shapes[i], float(i));
-    }
-    pickle.end_dict();
-  }
-  // Adam's state of so many parameters, each after its own number of steps; "" of no more.
-  void states(const std::vector<Shape>& shapes, const std::vector<float>& steps,
-              const char* more = "") {
-    begin("state");
-    for (size_t i = 0; i < shapes.size(); ++i) {
-      pickle.integer(int64_t(i));
-      pickle.begin_dict();
-      pickle.text("step");
-      tensor({}, steps[i]);
-      for (const char* kept : {"exp_avg", "exp_avg_sq", more}) {
-        if (*kept == '\0') continue;
-        pickle.text(kept);
-        tensor(shapes[i], float(10 * i));
-      }
-      pickle.end_dict();
-    }
-    pickle.end_dict();
-  }
-  // A group of the parameters first to last.
-  void group(double rate, double decay, int64_t first, int64_t last, bool has_names = true) {
-    pickle.begin_dict();
-    const auto real = [&](const char* key, double value) {
-      pickle.text(key);
-      pickle.real(value);
-    };
-    real("lr", rate);
-    real("initial_lr", 2 * rate);
-    pickle.text("betas");
-    pickle.begin_tuple();
-    pickle.real(0.9);
-    pickle.real(0.95);
-    pickle.end_tuple();
-    real("eps", 1e-8);
-    real("weight_decay", decay);
-    pickle.text("foreach");
-    pickle.none();
-    pickle.text("params");
-    pickle.begin_list();
-    for (int64_t i = first; i <= last; ++i) pickle.integer(i);
-    pickle.end_list();
-    if (has_names) {
-      pickle.text("param_names");
-      pickle.begin_list();
-      for (int64_t i = first; i <= last; ++i) pickle.text(fmt::format("w{}", i));
-      pickle.end_list();
-    }
-    pickle.end_dict();
-  }
-  std::string write(const TemporaryDirectory& dir) {
-    return write_archive(dir, pickle.finish(), storages_);
-  }
-
- private:
-  std::vector<NamedTensor> storages_;
-};
-
 const std::vector<TorchSample::Shape> kThree = {{4, 2}, {4, 2}, {4}};
 
 // {"net": ..., "opt": ..., "global_step": 24} of three weights, of which the first, a matrix, does
@@ -267,15 +184,34 @@ TEST_CASE("a file whose parts cannot be told apart is refused with its keys", "[
   CHECK_THAT(error_of([&, path = two.write(dir)] { read_pt(path); }).message,
              Contains("(keys: generator, ema, optimizer"));
   TorchSample alone;
-  alone.pickle.begin_dict();
-  alone.states(kThree, {1, 1, 1});
-  alone.pickle.text("param_groups");
-  alone.pickle.begin_list();
-  alone.group(0.1, 0, 0, 2);
-  alone.pickle.end_list();
-  alone.pickle.end_dict();
+  alone.optimizer();
   CHECK_THAT(error_of([&, path = alone.write(dir)] { read_pt(path); }).message,
              Contains("an optimizer alone"));
+  TorchSample among;
+  among.pickle.begin_dict();
+  among.begin("net");
+  among.begin("part");
+  among.pickle.text("adam");
+  among.optimizer();
+  for (int i = 0; i < 3; ++i) among.pickle.end_dict();
+  CHECK_THAT(error_of([&, path = among.write(dir)] { read_pt(path); }).message,
+             Contains("'net.part.adam' is an optimizer's state_dict()"));
+}
+
+TEST_CASE("a model and its optimizer are found below the root, where Composer has them", "[ckpt]") {
+  const TemporaryDirectory dir;
+  TorchSample sample;
+  sample.pickle.begin_dict();
+  sample.number("rng", 1);
+  sample.begin("state");
+  sample.weights("model", kThree);
+  sample.begin("optimizers");
+  sample.pickle.text("AdamW");
+  sample.optimizer();
+  for (int i = 0; i < 3; ++i) sample.pickle.end_dict();
+  const NamedTensors read = read_pt(sample.write(dir));
+  CHECK(read.tensors.size() == 9);
+  CHECK(find_tensor(read, "w2", Role::kAdamV) != nullptr);
 }
 
 TEST_CASE("a module's extra state that is no tensor is left out", "[ckpt]") {

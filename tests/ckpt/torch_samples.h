@@ -1,5 +1,5 @@
-// What the tests of torch's files share: bytes as ranges of a file, archives around a pickle, and
-// values as text.
+// What the tests of torch's files share: bytes as ranges of a file, archives around a pickle,
+// training programs' dicts, and values as text.
 #pragma once
 
 #include <string>
@@ -32,6 +32,99 @@ inline std::string write_archive(const TemporaryDirectory& dir, const std::strin
   file.close();
   return path;
 }
+
+// What torch.save might have made, in the making.
+class TorchSample {
+ public:
+  using Shape = std::vector<uint64_t>;
+  PickleWriter pickle;
+
+  void tensor(const Shape& shape, float first) {
+    storages_.push_back(counting_tensor("s", shape, first));
+    put_tensor(pickle, storages_.back().info, fmt::format("{}", storages_.size() - 1));
+  }
+  void begin(const char* key) {
+    pickle.text(key);
+    pickle.begin_dict();
+  }
+  void number(const char* key, int64_t value) {
+    pickle.text(key);
+    pickle.integer(value);
+  }
+  // Weights "w0", "w1", ... under `key`.
+  void weights(const char* key, const std::vector<Shape>& shapes) {
+    begin(key);
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      pickle.text(fmt::format("w{}", i));
+      tensor(shapes[i], float(i));
+    }
+    pickle.end_dict();
+  }
+  // Adam's state of so many parameters, each after its own number of steps; "" of no more.
+  void states(const std::vector<Shape>& shapes, const std::vector<float>& steps,
+              const char* more = "") {
+    begin("state");
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      pickle.integer(int64_t(i));
+      pickle.begin_dict();
+      pickle.text("step");
+      tensor({}, steps[i]);
+      for (const char* kept : {"exp_avg", "exp_avg_sq", more}) {
+        if (*kept == '\0') continue;
+        pickle.text(kept);
+        tensor(shapes[i], float(10 * i));
+      }
+      pickle.end_dict();
+    }
+    pickle.end_dict();
+  }
+  // A group of the parameters first to last.
+  void group(double rate, double decay, int64_t first, int64_t last, bool has_names = true) {
+    pickle.begin_dict();
+    const auto real = [&](const char* key, double value) {
+      pickle.text(key);
+      pickle.real(value);
+    };
+    real("lr", rate);
+    real("initial_lr", 2 * rate);
+    pickle.text("betas");
+    pickle.begin_tuple();
+    pickle.real(0.9);
+    pickle.real(0.95);
+    pickle.end_tuple();
+    real("eps", 1e-8);
+    real("weight_decay", decay);
+    pickle.text("foreach");
+    pickle.none();
+    pickle.text("params");
+    pickle.begin_list();
+    for (int64_t i = first; i <= last; ++i) pickle.integer(i);
+    pickle.end_list();
+    if (has_names) {
+      pickle.text("param_names");
+      pickle.begin_list();
+      for (int64_t i = first; i <= last; ++i) pickle.text(fmt::format("w{}", i));
+      pickle.end_list();
+    }
+    pickle.end_dict();
+  }
+  // Adam's of kThree, after one step.
+  void optimizer() {
+    pickle.begin_dict();
+    states({{4, 2}, {4, 2}, {4}}, {1, 1, 1});
+    pickle.text("param_groups");
+    pickle.begin_list();
+    group(0.1, 0, 0, 2);
+    pickle.end_list();
+    pickle.end_dict();
+  }
+  std::string write(const TemporaryDirectory& dir) {
+    return write_archive(dir, pickle.finish(), storages_);
+  }
+
+ private:
+  std::vector<NamedTensor> storages_;
+};
 
 // Much as Python shows it; objects as "module.name(arguments)" and " with STATE", what they got in
 // brackets after that. Down to `depth`.

@@ -112,12 +112,15 @@ void find_optimizer(PickleValue root, const std::string& where, PtParts& parts) 
   parts.optimizer_count = found.size();
 }
 
+std::string key_in_words(PickleValue key) {
+  return key.is(PickleKind::kText) ? std::string(key.text()) : key.describe();
+}
+
 // The weights beside an optimizer, under a key of the script's own: the one member that has tensors.
 void find_weights(PickleValue root, const std::string& where, PtParts& parts) {
   std::vector<std::string> keys, with_tensors;
   for (size_t i = 0; i < root.size(); ++i) {
-    std::string key = root.key(i).is(PickleKind::kText) ? std::string(root.key(i).text())
-                                                        : root.key(i).describe();
+    std::string key = key_in_words(root.key(i));
     keys.push_back(key);
     uint64_t visits = kMaxPartVisits;
     if (std::ranges::find(parts.optimizer_keys, key) != parts.optimizer_keys.end() ||
@@ -134,6 +137,39 @@ void find_weights(PickleValue root, const std::string& where, PtParts& parts) {
   parts.weights_key = with_tensors.front();
 }
 
+// The usual key under which there are weights; "" if there is none.
+std::string model_key(PickleValue root, const std::string& where) {
+  for (const std::string_view key : kModelKeys) {
+    const auto found = find_member(root, key, where);
+    if (found && found->is(PickleKind::kDict) && found->size() > 0) return std::string(key);
+  }
+  return "";
+}
+
+// The dict that has the model and its optimizer: the root, or of Composer "state", which is beside
+// random states.
+PickleValue training_dict(PickleValue root, const std::string& path) {
+  const std::string where = "read " + path;
+  if (!root.is(PickleKind::kDict) || !model_key(root, where).empty()) return root;
+  std::vector<size_t> found;
+  std::vector<std::string> keys;
+  for (size_t i = 0; i < root.size(); ++i) {
+    const PickleValue part = root.value(i);
+    PtParts parts{.weights = part};
+    keys.push_back(key_in_words(root.key(i)));
+    if (!part.is(PickleKind::kDict) || model_key(part, where).empty()) continue;
+    find_optimizer(part, where, parts);
+    if (parts.optimizer_count > 0) found.push_back(i);
+  }
+  if (found.size() != 1) return root;
+  const std::string taken = keys[found[0]];
+  keys.erase(keys.begin() + std::ptrdiff_t(found[0]));
+  if (!keys.empty())
+    log_info("{}: the model and its optimizer are in '{}'; left out beside it: {}", path, taken,
+             joined(keys, ", "));
+  return root.value(found[0]);
+}
+
 PtParts parts_of(PickleValue root, const std::string& where) {
   if (!root.is(PickleKind::kDict))
     fail(ErrorKind::kCorrupt, "{}: a dict of tensors expected, found {}; save a state_dict()",
@@ -144,13 +180,8 @@ PtParts parts_of(PickleValue root, const std::string& where) {
          "as {{\"model\": model.state_dict(), \"optimizer\": ...}}",
          where);
   PtParts parts{.weights = root};
-  for (const std::string_view key : kModelKeys) {
-    const auto found = find_member(root, key, where);
-    if (!found || !found->is(PickleKind::kDict) || found->size() == 0) continue;
-    parts.weights = *found;
-    parts.weights_key = key;
-    break;
-  }
+  parts.weights_key = model_key(root, where);
+  if (!parts.weights_key.empty()) parts.weights = member(root, parts.weights_key, where);
   find_optimizer(root, where, parts);
   if (parts.weights_key.empty() && parts.optimizer_count > 0) find_weights(root, where, parts);
   return parts;
@@ -227,11 +258,12 @@ NamedTensors read_pt_file(const std::string& path) {
   const std::string where = "read " + path;
   const FileRange range = FileRange::open(path);
   const TorchArchive archive = TorchArchive::open(range);
-  const PtParts parts = parts_of(archive.root(), where);
+  const PickleValue root = training_dict(archive.root(), path);
+  const PtParts parts = parts_of(root, where);
   NamedTensors result{.format = "pt"};
   const auto weights = take_pt_weights(archive, parts.weights, where, result);
   take_pt_metadata(parts.weights, where, result);
-  if (!parts.weights_key.empty()) take_others(archive.root(), parts, path, result);
+  if (!parts.weights_key.empty()) take_others(root, parts, path, result);
   if (parts.optimizer) take_pt_optimizer(archive, *parts.optimizer, weights, path, result);
   if (parts.optimizer_count > 1)
     result.optimizer.lost.push_back(fmt::format("{} optimizers of one file ({})",

@@ -81,6 +81,12 @@ class StateDictWalk {
   }
 
   void enter(PickleValue container, const std::string& name) {
+    if (container.is(PickleKind::kDict) && find_member(container, "param_groups", where_) &&
+        find_member(container, "state", where_))
+      fail(ErrorKind::kCorrupt,
+           "{}: '{}' is an optimizer's state_dict(), among the weights; save {{\"model\": "
+           "model.state_dict(), \"optimizer\": optimizer.state_dict()}}",
+           where_, name);
     if (path_.size() == kMaxStateDepth)
       fail(ErrorKind::kCorrupt, "{}: nested deeper than {}", where_, kMaxStateDepth);
     path_.push_back({container, name + "."});
