@@ -1,6 +1,8 @@
 #include "lib/train/replica_check.h"
 
+#include "kernels/forwarded_ops.h"
 #include "tests/catch.h"
+#include "tests/error_of.h"
 #include "tests/train/golden.h"
 
 namespace gxp {
@@ -22,7 +24,61 @@ void spoil(Trainer& trainer, bool state) {
   trainer.state().write(tensor, tensor.elements.count - 1, memory_of(std::as_const(value)));
 }
 
+// A bit of one gradient changes before the optimizer reads it, once.
+class SpoiltGradient final : public ForwardedOps<SpoiltGradient> {
+ public:
+  explicit SpoiltGradient(std::unique_ptr<Ops> ops) : ops_(std::move(ops)) {}
+  [[nodiscard]] std::string description() const override { return ops_->description(); }
+  template <class Result, class... Parameters, class... Given>
+  Result carry_out(OpsCall /*call*/, Result (Ops::*operation)(Parameters...),
+                   const Given&... given) {
+    return (ops_.get()->*operation)(given...);
+  }
+  void apply_all(std::span<const ElementwiseCall> calls) override {
+    if (std::holds_alternative<AdamWUpdate>(calls[0].math) && !std::exchange(is_spoilt_, true)) {
+      const_cast<std::byte*>(calls[0].read[0].memory.data)[3] ^= std::byte{1};  // f32's exponent
+    }
+    ops_->apply_all(calls);
+  }
+  void adamw_packed(std::span<const PackedAdamW> calls) override { ops_->adamw_packed(calls); }
+
+ private:
+  std::unique_ptr<Ops> ops_;
+  bool is_spoilt_ = false;
+};
+
 }  // namespace
+
+TEST_CASE("a changed bit of a gradient is found, or all ranks have what came of it", "[train]") {
+  const auto [strategy, named] = GENERATE(table<std::string, std::string>(
+      {{"ddp", "rank 2 holds other values of transformer.wte.weight than ranks 0, 1, 3"},
+       {"zero1", ""},
+       {"zero3", ""}}));
+  CAPTURE(strategy);
+  const RunConfig config = golden_config("gpt2-tiny", 4, {"parallel.strategy=" + strategy});
+  const auto train_four = [&](bool spoils) {
+    return run_ranks(4, [&](Communicator& c) {
+      Backend backend = make_backend(config.train, 4);
+      if (spoils && c.rank() == 2)
+        backend.ops = std::make_unique<SpoiltGradient>(std::move(backend.ops));
+      Trainer trainer(config, c, backend);
+      trainer.initialise_weights();
+      ReplicaCheck replicas(trainer, c, backend);
+      for (int step = 0; step < 2; ++step) trainer.step(false);  // Adam's first has one size
+      const Caught caught = error_of([&] { replicas.check(); });
+      return std::pair(caught.message,
+                       caught.kind ? std::vector<Values>() : weights_of(trainer, c));
+    });
+  };
+  const auto ranks = train_four(true);
+  for (const auto& [text, weights] : ranks) {
+    CAPTURE(text);
+    CHECK(text.find(named) != std::string::npos);
+    CHECK(text.empty() == named.empty());
+    CHECK(same_bits(weights, ranks[0].second));
+  }
+  if (named.empty()) CHECK_FALSE(same_bits(ranks[0].second, train_four(false)[0].second));
+}
 
 TEST_CASE("a changed bit of what several ranks hold is found, with the rank", "[train]") {
   const auto [strategy, sets, state, named] = GENERATE(values<Spoilt>({
