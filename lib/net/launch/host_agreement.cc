@@ -251,7 +251,6 @@ HostDecision HostMeetings::lead(const HostReport& mine, std::span<const int> exp
   decision.text += take_parts(
       store, decision.starts ? files_to_give(hosts, mine.saved) : std::vector<FilesToGive>{});
   store.set("decision", pack_fact(decision));
-  store.get("decision", Deadline::after(kHere));  // it is there for the others
   store.close();
   const Deadline least = Deadline::after(kGoodbyes);
   server_->wait_goodbyes(int(in_order.size()), deadline.is_before(least) ? least : deadline);
