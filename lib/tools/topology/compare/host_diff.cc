@@ -251,20 +251,16 @@ class Comparison {
 std::string_view to_string(ChangeKind kind) { return kChangeNames[size_t(kind)]; }
 
 std::vector<HostChange> compare_hosts(const HostTree& first, const HostTree& second) {
-  if (first.places_known != second.places_known) {
-    const HostTree& without = first.places_known ? second : first;
-    fail(ErrorKind::kConfig,
-         "compare {} with {}: {} does not describe how GPUs are connected; compare two outputs of "
-         "that command",
-         first.name, second.name, without.source);
-  }
-  if (first.speeds_known != second.speeds_known) {
-    const HostTree& without = first.speeds_known ? second : first;
-    fail(ErrorKind::kConfig,
-         "compare {} with {}: {} has no bus ids, bridges and speeds; compare two outputs of that "
-         "command, or of gxp topo matrix",
-         first.name, second.name, without.source);
-  }
+  const auto require_both = [&](bool HostTree::*is_known, std::string_view lack) {
+    if (first.*is_known == second.*is_known) return;
+    fail(ErrorKind::kConfig, "compare {} with {}: {} {}", first.name, second.name,
+         (first.*is_known ? second : first).source, lack);
+  };
+  require_both(&HostTree::places_known,
+               "does not describe how GPUs are connected; compare two outputs of that command");
+  require_both(&HostTree::speeds_known,
+               "has no bus ids, bridges and speeds; compare two outputs of that command, or of gxp "
+               "topo matrix");
   return Comparison(first, second).run();
 }
 
