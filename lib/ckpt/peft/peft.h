@@ -33,8 +33,8 @@ NamedTensors without_adapters(NamedTensors tensors);
 
 // The weights of `model` that are no adapters, each adapted matrix W as W + factor * B A, computed
 // in f32 and rounded once to W's type, when it is read. kConfig: an adapter without a matrix, or of
-// another shape, or any other tensor beside the adapters, unless it is the model's, unchanged. Keeps
-// all of the adapters in memory.
+// another shape, or any other tensor beside the adapters, unless it is the model's, unchanged.
+// Keeps all of the adapters in memory.
 NamedTensors merge_adapters(NamedTensors model, const NamedTensors& adapters);
 
 }  // namespace gxp

@@ -2,9 +2,9 @@
 //
 // One thread serves all clients and never waits for one of them. A client that has not proved its
 // rank costs its socket and some hundred bytes (lib/net/store/store_clients.h). Once all ranks have
-// joined, no further connection is accepted. A rank's messages are limited in size
-// (lib/net/socket/frame.h) and sealed (lib/net/socket/seal.h). If bytes were altered in transit, a
-// verdict says so and names their sender.
+// joined or are known to have ended, no further connection is accepted. A rank's messages are
+// limited in size (lib/net/socket/frame.h) and sealed (lib/net/socket/seal.h). If bytes were altered
+// in transit, a verdict says so and names their sender.
 //
 // The verdict. The first cause of a failure is recorded once and pushed to all ranks, also to those
 // that join later. Evidence, best first:

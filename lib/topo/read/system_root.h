@@ -60,8 +60,8 @@ class SystemRoot {
 
 // This host's.
 std::unique_ptr<SystemRoot> live_root();
-// A directory that holds proc and sys, or whose only directory does. kIo: it does not, is a file, or
-// has lost the links to PCIe devices.
+// A directory that holds proc and sys, or whose only directory does. kIo: it does not, is a file,
+// or has lost the links to PCIe devices.
 std::unique_ptr<SystemRoot> open_recorded_directory(const std::string& path);
 
 }  // namespace gxp

@@ -90,7 +90,8 @@ TEST_CASE("a job that shrinks loses a rank or another host meanwhile, and goes o
       false);
 }
 
-// Three hosts cannot share a batch of 4 rows. The lost one's part is with host 0, that of host 2 with it alone.
+// Three hosts cannot share a batch of 4 rows. The lost one's part is with host 0, that of host 2
+// with it alone.
 TEST_CASE("a host that waits gives its replicas to those that go on", "[cmd]") {
   const ReplicaMemory memory;
   ElasticHosts job;
